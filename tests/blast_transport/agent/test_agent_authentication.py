@@ -1,4 +1,4 @@
-"""The proof of a shared secret: both sides, byte by byte, and everything that must not be taken for one."""
+"""Handshake by a shared secret: valid exchanges byte by byte, and invalid proofs."""
 
 from __future__ import annotations
 
@@ -26,78 +26,78 @@ def pair(client_secret: bytes = SECRET, agent_secret: bytes = SECRET) -> tuple[C
     return ClientHandshake(client_secret, deadline=10.0), AgentHandshake(agent_secret, deadline=10.0)
 
 
-def give(listener: ClientHandshake | AgentHandshake, message: bytes, step: int = 1000) -> bytes:
-    """Give a message, at most `step` bytes at a time and never more than is wanted; the answer."""
+def deliver(side: ClientHandshake | AgentHandshake, message: bytes, step: int = 1000) -> bytes:
+    """Deliver a message, at most `step` bytes at a time, and return the answer."""
     answer = b""
     while message:
-        count = min(step, listener.expected_bytes)
-        assert count, "more was sent than the other side wants"
-        answer += listener.receive(message[:count], now=0.0)
+        count = min(step, side.expected_bytes)
+        assert count, "the message is longer than the other side expects"
+        answer += side.receive(message[:count], now=0.0)
         message = message[count:]
     return answer
 
 
 def shake(client: ClientHandshake, agent: AgentHandshake, step: int = 1000) -> list[bytes]:
-    """Let both talk; the messages, in the order in which they were sent."""
-    said = [client.opening]
-    for listener in (agent, client, agent, client):
-        said.append(give(listener, said[-1], step))
-    assert said.pop() == b""
-    return said
+    """Run the handshake, and return the messages in the order in which they were sent."""
+    messages = [client.opening]
+    for side in (agent, client, agent, client):
+        messages.append(deliver(side, messages[-1], step))
+    assert messages.pop() == b""
+    return messages
 
 
 @given(step=st.integers(1, 50))
-def test_who_knows_the_secret_is_let_in_on_both_sides(step):
+def test_handshake_authenticates_both_sides_with_shared_secret(step):
     client, agent = pair()
-    said = shake(client, agent, step)
+    messages = shake(client, agent, step)
     assert client.done and agent.done and client.expected_bytes == agent.expected_bytes == 0
-    assert [len(message) for message in said] == [40, 40, 32, 40]
-    assert not any(SECRET in message for message in said)
+    assert [len(message) for message in messages] == [40, 40, 32, 40]
+    assert not any(SECRET in message for message in messages)
     key = bytes(range(32))
     assert agent.keys.hide(7, client.keys.hide(7, key)) == key, "both sides have the same keys"
 
 
-def test_a_client_with_another_secret_is_refused_and_learns_nothing():
+def test_agent_rejects_client_with_wrong_secret():
     client, agent = pair(client_secret=OTHER)
-    challenge = give(agent, client.opening)
-    proof = give(client, challenge)
+    challenge = deliver(agent, client.opening)
+    proof = deliver(client, challenge)
     with pytest.raises(AuthenticationError, match="the secret is not this agent's"):
-        give(agent, proof)
+        deliver(agent, proof)
     assert not agent.done
 
 
-def test_an_agent_with_another_secret_is_found_out():
-    """It lets everybody in, but cannot prove itself."""
+def test_client_rejects_agent_with_wrong_secret():
+    """The agent accepts every client, but cannot prove that it knows the secret."""
     client = ClientHandshake(SECRET, deadline=10.0)
-    give(client, MAGIC + bytes(32))
+    deliver(client, MAGIC + bytes(32))
     forged = ConnectionKeys(OTHER, client.opening[len(MAGIC) :], bytes(32)).agent_proof
     with pytest.raises(AuthenticationError, match="the agent does not know the secret"):
-        give(client, MAGIC + forged)
+        deliver(client, MAGIC + forged)
     assert not client.done
 
 
-def test_what_was_recorded_is_worth_nothing():
+def test_agent_rejects_replayed_proof():
     client, agent = pair()
     opening, _, proof, _ = shake(client, agent)
     again = AgentHandshake(SECRET, deadline=10.0)
-    give(again, opening)
+    deliver(again, opening)
     with pytest.raises(AuthenticationError, match="the secret is not this agent's"):
-        give(again, proof)
+        deliver(again, proof)
 
 
-def test_a_proof_cannot_be_sent_back():
-    """A stranger who listens like an agent and repeats everything is not taken for one."""
+def test_client_rejects_reflection_of_its_own_messages():
+    """A listener without the secret that echoes each message does not pass for an agent."""
     client = ClientHandshake(SECRET, deadline=10.0)
     with pytest.raises(AuthenticationError, match="own nonce"):
-        give(client, client.opening)
+        deliver(client, client.opening)
     client = ClientHandshake(SECRET, deadline=10.0)
-    proof = give(client, MAGIC + bytes(32))
+    proof = deliver(client, MAGIC + bytes(32))
     with pytest.raises(AuthenticationError, match="does not know the secret"):
-        give(client, MAGIC + proof)
+        deliver(client, MAGIC + proof)
 
 
 @given(message=st.integers(0, 3), place=st.integers(0, 39), bit=st.integers(0, 7))
-def test_one_changed_bit_anywhere_is_noticed(message, place, bit):
+def test_handshake_fails_if_any_bit_is_flipped(message, place, bit):
     client, agent = pair()
 
     def sent(number: int, data: bytes) -> bytes:
@@ -107,14 +107,14 @@ def test_one_changed_bit_anywhere_is_noticed(message, place, bit):
         return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
 
     with pytest.raises(AuthenticationError):
-        challenge = give(agent, sent(0, client.opening))
-        proof = give(client, sent(1, challenge))
-        confirmation = give(agent, sent(2, proof))
-        give(client, sent(3, confirmation))
+        challenge = deliver(agent, sent(0, client.opening))
+        proof = deliver(client, sent(1, challenge))
+        confirmation = deliver(agent, sent(2, proof))
+        deliver(client, sent(3, confirmation))
 
 
 @pytest.mark.parametrize("side", [ClientHandshake, AgentHandshake])
-def test_a_proof_that_comes_late_is_none(side):
+def test_handshake_rejects_proof_after_deadline(side):
     handshake = side(SECRET, deadline=10.0)
     handshake.receive(b"", 10.0)
     with pytest.raises(AuthenticationError, match="no proof came in time"):
@@ -123,42 +123,40 @@ def test_a_proof_that_comes_late_is_none(side):
 
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_refusal_is_told_in_the_agents_words(after, step):
+def test_client_reports_reason_of_agents_refusal(after, step):
     client = ClientHandshake(SECRET, deadline=10.0)
     if after:
-        give(client, MAGIC + bytes(32))
+        deliver(client, MAGIC + bytes(32))
     with pytest.raises(AuthenticationError, match="the agent refuses: too many connections from your host; try again"):
-        give(client, refusal("too many connections from your host; try again"), step)
+        deliver(client, refusal("too many connections from your host; try again"), step)
 
 
-def test_a_refusal_cannot_write_on_a_terminal():
+def test_reported_refusal_contains_no_control_characters():
     client = ClientHandshake(SECRET, deadline=10.0)
     message = refusal("\x1b[2J")
-    give(client, message[:8])
-    give(client, message[8:9])
+    deliver(client, message[:8])
+    deliver(client, message[8:9])
     with pytest.raises(AuthenticationError) as caught:
-        give(client, message[9:])
+        deliver(client, message[9:])
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize(
-    "stranger", [b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", bytes(40)]
-)
-def test_strangers_are_told_apart(stranger):
+@pytest.mark.parametrize("foreign", [b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", bytes(40)])
+def test_both_sides_reject_bytes_of_other_protocols(foreign):
     agent = AgentHandshake(SECRET, deadline=10.0)
     with pytest.raises(AuthenticationError, match="requires a proof"):
-        give(agent, (stranger * 4)[:40])
+        deliver(agent, (foreign * 4)[:40])
     client = ClientHandshake(SECRET, deadline=10.0)
     with pytest.raises(AuthenticationError, match="not an agent of this protocol"):
-        give(client, (stranger * 4)[:8])
+        deliver(client, (foreign * 4)[:8])
 
 
-def test_more_than_was_wanted_is_the_callers_mistake():
+def test_handshake_raises_local_error_on_excess_bytes():
     with pytest.raises(LocalProtocolError):
         AgentHandshake(SECRET, deadline=10.0).receive(bytes(41), 0.0)
 
 
-def test_keys_of_sessions_are_hidden_apart():
+def test_each_session_and_connection_masks_keys_differently():
     keys, key = ConnectionKeys(SECRET, b"a" * 32, b"b" * 32), bytes(32)
     hidden = {keys.hide(session, key) for session in range(100)}
     assert len(hidden) == 100 and key not in hidden
@@ -173,6 +171,6 @@ def test_keys_of_sessions_are_hidden_apart():
     purpose=st.binary(max_size=80),
     length=st.integers(1, 200),
 )
-def test_keys_are_derived_as_the_library_cryptography_does(salt, secret, purpose, length):
+def test_hkdf_matches_library_cryptography(salt, secret, purpose, length):
     expected = HKDF(SHA256(), length, salt, purpose).derive(secret)
     assert hkdf_expand(hkdf_extract(salt, secret), purpose, length) == expected

@@ -1,4 +1,4 @@
-"""The agent in a single file: the same bytes every time, and nothing needed but a bare Python that is new enough."""
+"""The agent in a single file: reproducible, and usable on a Python without packages."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bare(*arguments: object, **more: object) -> subprocess.CompletedProcess[str]:
-    """Python without site-packages, environment variables and the current folder."""
+    """Run Python without site-packages, environment variables and the current folder."""
     command = [sys.executable, "-I", "-S", "-B", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **more)
 
 
-def test_the_same_bytes_come_out_every_time_and_wherever_it_is_made(bundle, tmp_path, monkeypatch):
+def test_bundle_is_reproducible_in_other_folder_and_timezone(bundle, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     assert build_bundle() == bundle.read_bytes()
 
 
-def test_a_bundle_makes_the_same_bundle(bundle):
-    """Made from the archive itself, where there are no folders."""
+def test_bundle_builds_identical_bundle(bundle):
+    """The archive itself, which has no folders, is the source."""
     code = (
         f"import sys; sys.path.insert(0, {str(bundle)!r})\n"
         "from blast_transport.agent.bundle import build_bundle\n"
@@ -48,14 +48,14 @@ def test_a_bundle_makes_the_same_bundle(bundle):
     assert made.stdout == bundle.read_bytes()
 
 
-def test_it_holds_every_source_and_nothing_else(bundle):
+def test_bundle_contains_exactly_the_sources(bundle):
     names = set(zipfile.ZipFile(bundle).namelist())
     sources = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     assert names == sources | {"__main__.py", "blast_transport/agent/example.toml"}
 
 
-def test_every_module_imports_on_a_bare_python(bundle):
-    """The standard library is enough; what is optional is imported where it is used only."""
+def test_every_module_imports_without_site_packages(bundle):
+    """The standard library suffices; optional packages are imported only where they are used."""
     code = (
         f"import importlib, pkgutil, sys; sys.path.insert(0, {str(bundle)!r})\n"
         "import blast_transport as package\n"
@@ -70,7 +70,7 @@ def test_every_module_imports_on_a_bare_python(bundle):
     assert done.stdout == f"{bundle}/blast_transport/__init__.py\n\n"
 
 
-def test_it_is_the_agents_command(bundle, tmp_path):
+def test_bundle_runs_agent_subcommands(bundle, tmp_path):
     config = tmp_path / "agent.toml"
     config.write_text(f'[[folder]]\nname = "in"\npath = "{tmp_path}"\n')
     assert bare(bundle, "example-config").stdout.startswith("# Configuration of a Blast agent.")
@@ -79,8 +79,8 @@ def test_it_is_the_agents_command(bundle, tmp_path):
     assert bare(bundle, "check", "--config", tmp_path / "absent").returncode == 2
 
 
-def test_an_old_python_says_that_it_is_too_old(bundle):
-    """As far back as anything that is called python3, and further: Python 2.7 reads the same few lines."""
+def test_bundle_reports_python_that_is_too_old(bundle):
+    """Parse the entry point on every Python 3; Python 2.7 parses the same few lines."""
     tree = ast.parse(_MAIN, feature_version=(3, 4))
     assert isinstance(tree.body[1], ast.If), "the version is looked at before anything else is imported"
     code = (

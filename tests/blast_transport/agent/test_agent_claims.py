@@ -1,4 +1,4 @@
-"""What a process has claimed stays while it lives, however it ends; nothing else is touched."""
+"""Claimed folders: kept until the last claiming process ends, then removed; other files stay."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def claim(folder: Path, age: float = 60.0) -> Path:
     return folder
 
 
-def test_a_claim_holds_until_the_last_process_is_killed(tmp_path: Path, claimed: Path) -> None:
+def test_sweep_removes_folder_after_last_claiming_process_ends(tmp_path: Path, claimed: Path) -> None:
     claims = Claims([tmp_path])
     with held(claimed) as first, held(claimed):
         claims.sweep()
@@ -67,19 +67,19 @@ def test_a_claim_holds_until_the_last_process_is_killed(tmp_path: Path, claimed:
     assert not claimed.exists()
 
 
-def test_a_new_claim_is_left_to_whoever_is_about_to_hold_it(tmp_path: Path) -> None:
+def test_sweep_keeps_new_claim_without_process(tmp_path: Path) -> None:
     folder = claim(tmp_path / "app-2", age=0.0)
     Claims([tmp_path]).sweep()
     assert (folder / "data").exists()
 
 
-def test_what_is_on_its_way_is_no_reason_to_remove(tmp_path: Path, claimed: Path) -> None:
+def test_sweep_keeps_folder_with_recent_write(tmp_path: Path, claimed: Path) -> None:
     (claimed / "data").write_bytes(b"y")
     Claims([tmp_path]).sweep()
     assert (claimed / "data").exists()
 
 
-def test_the_agent_makes_one_for_the_first_file_and_no_more_than_so_many(tmp_path: Path) -> None:
+def test_agent_creates_private_claimed_folders_up_to_limit(tmp_path: Path) -> None:
     make_claimed(tmp_path, "app-3")
     assert (tmp_path / "app-3").stat().st_mode & 0o777 == 0o700
     with held(tmp_path / "app-3"):
@@ -91,7 +91,7 @@ def test_the_agent_makes_one_for_the_first_file_and_no_more_than_so_many(tmp_pat
     assert len(list(tmp_path.iterdir())) == 1024
 
 
-def test_a_sender_needs_no_folder_there_where_they_are_claimed(tmp_path: Path) -> None:
+def test_file_permission_creates_claimed_folder(tmp_path: Path) -> None:
     def allowed(claimed: bool, name: str) -> None:
         folder = FolderSection("spark", tmp_path, claimed)
         Permissions(Settings(folder=(folder,))).allow("file", name).close()
@@ -106,7 +106,7 @@ def test_a_sender_needs_no_folder_there_where_they_are_claimed(tmp_path: Path) -
     assert not (tmp_path / "plain").exists()
 
 
-def test_what_is_not_claimed_is_nobodys_business(tmp_path: Path) -> None:
+def test_sweep_keeps_folders_and_files_without_claim(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "data").write_bytes(b"x")
     (tmp_path / "file").write_bytes(b"x")
@@ -115,7 +115,7 @@ def test_what_is_not_claimed_is_nobodys_business(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [CLAIM, "file", "folder"]
 
 
-def test_nothing_is_removed_through_a_link_or_a_claim_that_is_no_file(tmp_path: Path, claimed: Path) -> None:
+def test_sweep_ignores_symlinks_and_claims_that_are_no_files(tmp_path: Path, claimed: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
     (base / "link").symlink_to(claimed)
@@ -131,18 +131,18 @@ def test_nothing_is_removed_through_a_link_or_a_claim_that_is_no_file(tmp_path: 
     assert sorted(path.name for path in base.iterdir()) == ["fifo", "folder", "link", "linked"]
 
 
-def test_it_looks_now_and_then(tmp_path: Path) -> None:
+def test_claims_are_swept_periodically_by_one_thread(tmp_path: Path) -> None:
     claims = Claims([tmp_path])
     first = claim(tmp_path / "first")
     claims.look(100.0)
     eventually(lambda: not first.exists())
-    # In a thread that may still run begins no second one.
+    # No second sweep starts while the thread of the first one may still run.
     second = claim(tmp_path / "second")
     claims.look(104.0)
     assert second.exists()
-    eventually(lambda: _looked(claims, second))
+    eventually(lambda: _swept(claims, second))
 
 
-def _looked(claims: Claims, folder: Path) -> bool:
+def _swept(claims: Claims, folder: Path) -> bool:
     claims.look(106.0)
     return not folder.exists()

@@ -1,4 +1,4 @@
-"""`blast agent`: what it prints, and its exit status."""
+"""`blast agent`: output and exit status."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SECRET = "ab" * 32
 
 
 @pytest.fixture(autouse=True)
-def logging_as_it_was():
-    """`run` takes the whole process's log, as a process of its own may."""
+def restored_logging():
+    """Restore the root logger, which `run` reconfigures for its whole process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -43,17 +43,17 @@ def config(tmp_path):
     return write
 
 
-def test_the_example_is_printed_as_it_is(capsys):
+def test_example_config_prints_valid_example(capsys):
     assert main(["agent", "example-config"]) == 0
     assert parse(capsys.readouterr().out).folder[0].name == "incoming"
 
 
-def test_check_tells_what_is_meant(config, capsys, tmp_path):
+def test_check_prints_listen_address_folders_and_commands(config, capsys, tmp_path):
     text = '[[command]]\nname = "eat"\nrun = ["/bin/cat", "-"]\n[limits]\nmemory_bytes = 5\n'
     assert main(["agent", "check", *config(text)]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in ("listens on 127.0.0.1:9095 (every user of this machine)", f"files below {tmp_path}", "/bin/cat -"):
-        assert part in said
+        assert part in output
     assert main(["agent", "check", "--json", *config(text)]) == 0
     assert json.loads(capsys.readouterr().out)["limits"]["memory_bytes"] == 5
 
@@ -70,25 +70,25 @@ def test_check_tells_what_is_meant(config, capsys, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_what_is_wrong_is_said_before_anything_runs(config, capsys, command, text, sentence):
+def test_agent_reports_wrong_configuration_before_it_runs(config, capsys, command, text, sentence):
     assert main(["agent", command, *config(text)]) == 2
-    said = capsys.readouterr()
-    assert sentence in said.err and said.err.startswith("blast agent: ") and said.err.count("\n") == 1
-    assert not said.out
+    captured = capsys.readouterr()
+    assert sentence in captured.err and captured.err.startswith("blast agent: ") and captured.err.count("\n") == 1
+    assert not captured.out
 
 
-def test_a_folder_that_is_not_there_is_named(config, capsys, tmp_path):
+def test_check_names_missing_folder(config, capsys, tmp_path):
     assert main(["agent", "check", *config(folder=tmp_path / "absent")]) == 2
     assert f"the folder 'in' is not there: mkdir -p {tmp_path}/absent" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+def test_check_names_folder_without_write_permission(monkeypatch, tmp_path):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(SettingsError, match=r"the folder 'in' .* cannot be written by user \d+"):
         check_host(parse(f'[[folder]]\nname = "in"\npath = "{tmp_path}"'))
 
 
-def test_the_single_file_is_written_as_a_program(tmp_path, capsys):
+def test_bundle_writes_executable_file(tmp_path, capsys):
     assert main(["agent", "bundle", "--output", str(tmp_path / "agent.pyz")]) == 0
     assert (tmp_path / "agent.pyz").read_bytes() == build_bundle() and os.access(tmp_path / "agent.pyz", os.X_OK)
     assert main(["agent", "bundle", "--output", str(tmp_path / "absent" / "agent.pyz")]) == 1
@@ -96,7 +96,7 @@ def test_the_single_file_is_written_as_a_program(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "example-config", "bundle"])
-def test_every_command_has_help_with_an_example(capsys, command):
+def test_help_of_each_subcommand_has_example(capsys, command):
     assert main(["agent", command, "--help"]) == 0
     assert f"blast agent {command}" in capsys.readouterr().out.split("example:")[1]
 
@@ -109,7 +109,7 @@ def order(**changed: object) -> bytes:
     return json.dumps({"secret": SECRET, "settings": tables, "light_network": None, **changed}).encode() + b"\n"
 
 
-def test_an_order_is_settings_and_a_secret():
+def test_order_contains_settings_and_secret():
     given = read_order(order())
     assert given.secret.value == bytes.fromhex(SECRET) and not given.settings.agent.listen.is_loopback
     assert SECRET not in repr(given)
@@ -120,14 +120,14 @@ def test_an_order_is_settings_and_a_secret():
     [b"", b"{}", b"[]", b"null\n", b"\xff\n", b"[" * 60000, order(secret="xx"), order(secret=3), order(secret="ab"),
      order(settings=3), order(settings={"agnt": {}}), order(light_network="10.0.0.1/8"), order(light_network=True)],
 )  # fmt: skip
-def test_what_is_no_order_is_refused_in_a_sentence(line, capsys):
+def test_agent_rejects_invalid_order_with_reason(line, capsys):
     with pytest.raises(SettingsError):
         read_order(line)
     assert on_demand.main(io.BytesIO(line)) == 1
     assert json.loads(capsys.readouterr().out)["event"] == "unusable"
 
 
-def test_the_address_on_the_light_path_is_found_by_its_network():
+def test_optical_address_is_own_address_in_given_network():
     import ipaddress
 
     assert own_address_in(ipaddress.IPv4Network("127.0.0.0/8")) == "127.0.0.1"
@@ -139,6 +139,6 @@ def test_the_address_on_the_light_path_is_found_by_its_network():
     ("connection", "address"),
     [("10.0.0.9 5 127.0.0.1 22", "127.0.0.1"), ("10.0.0.9 5 203.0.113.1 22", None), ("::1 5 ::1 22", None), ("", None)],
 )
-def test_otherwise_light_comes_to_where_ssh_came(monkeypatch, connection, address):
+def test_optical_address_defaults_to_address_of_ssh_connection(monkeypatch, connection, address):
     monkeypatch.setenv("SSH_CONNECTION", connection)
     assert read_order(order()).settings.agent.optical_address == address

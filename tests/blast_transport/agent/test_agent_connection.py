@@ -1,4 +1,4 @@
-"""Connections of which both ends prove who they are, over real sockets: by certificate, by secret, and by neither."""
+"""Authentication of both ends of a connection by certificate, by secret, or not at all, over real sockets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 class Ends:
-    """Both ends of a TCP connection, each to be proved by a thread of its own."""
+    """Both ends of a TCP connection, each authenticated by its own thread."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
@@ -84,8 +84,8 @@ def ends(pool: ThreadPoolExecutor) -> Iterator[Ends]:
     made.close()
 
 
-def talk(one: socket.socket, other: socket.socket) -> None:
-    """Both directions carry bytes, and nothing of a handshake is left in them."""
+def check_traffic(one: socket.socket, other: socket.socket) -> None:
+    """Check that both directions carry bytes, without any left over from the handshake."""
     with one, other:
         assert one.gettimeout() is None and other.gettimeout() is None
         for near, far in ((one, other), (other, one)):
@@ -100,21 +100,21 @@ def talk(one: socket.socket, other: socket.socket) -> None:
     ("subject", "alternatives", "role"),
     [
         ("/OU=cluster/CN=sender", "", SENDER),
-        ("/CN=whoever", "DNS:h9.example,DNS:h2.example", NEIGHBOR),
-        ("/CN=whoever", "URI:blast:h3", NEIGHBOR),
+        ("/CN=other", "DNS:h9.example,DNS:h2.example", NEIGHBOR),
+        ("/CN=other", "URI:blast:h3", NEIGHBOR),
     ],
 )
-def test_certificates_say_who_may_do_what(ends, issue, agent_files, subject, alternatives, role):
+def test_certificate_determines_role_of_client(ends, issue, agent_files, subject, alternatives, role):
     admitted, proven = ends.admit(agent_files), ends.prove(issue(subject, alternatives), "127.0.0.1")
     connection, sock = admitted.result(), proven.result()
     assert connection.role == role and connection.peer.startswith("10.0.0.9:1 (")
     assert isinstance(sock, ssl.SSLSocket) and sock.version() in ("TLSv1.2", "TLSv1.3")
     assert hide(sock, 1, b"k" * 32) == b"k" * 32, "TLS hides it"
-    talk(sock, connection.sock)
+    check_traffic(sock, connection.sock)
 
 
 @pytest.mark.parametrize("subject", ["/CN=sender", "/OU=cluster/CN=other"])
-def test_a_certificate_of_nobody_is_refused_and_told(ends, issue, agent_files, subject):
+def test_agent_rejects_certificate_without_entry_and_reports_reason(ends, issue, agent_files, subject):
     admitted, proven = ends.admit(agent_files), ends.prove(issue(subject))
     with pytest.raises(AuthenticationError, match=r"matches no entry of access\.client"):
         admitted.result()
@@ -123,7 +123,7 @@ def test_a_certificate_of_nobody_is_refused_and_told(ends, issue, agent_files, s
 
 
 @pytest.mark.parametrize("how", [{"signer": 1}, {"days": -1}])
-def test_a_certificate_that_does_not_count_is_refused(ends, issue, agent_files, how):
+def test_agent_rejects_certificate_of_other_ca_or_expired(ends, issue, agent_files, how):
     admitted, proven = ends.admit(agent_files), ends.prove(issue("/OU=cluster/CN=sender", **how))
     with pytest.raises(AuthenticationError, match="no TLS: "):
         admitted.result()
@@ -140,7 +140,7 @@ def test_a_certificate_that_does_not_count_is_refused(ends, issue, agent_files, 
         ("/CN=agent", {"alternatives": "DNS:h1.example", "days": -1}, "certificate has expired"),
     ],
 )
-def test_an_agent_with_another_certificate_is_found_out(ends, issue, subject, how, reason):
+def test_client_rejects_agent_whose_certificate_does_not_match(ends, issue, subject, how, reason):
     admitted, proven = ends.admit(issue(subject, **how)), ends.prove(issue("/OU=cluster/CN=sender"))
     with pytest.raises(AuthenticationError, match=reason):
         proven.result()
@@ -148,7 +148,7 @@ def test_an_agent_with_another_certificate_is_found_out(ends, issue, subject, ho
         admitted.result()
 
 
-def test_a_client_without_certificate_is_refused(ends, agent_files, authorities):
+def test_agent_rejects_client_without_certificate(ends, agent_files, authorities):
     admitted = ends.admit(agent_files)
     context = ssl.create_default_context(cafile=str(authorities[0].cert))
     with (
@@ -160,7 +160,7 @@ def test_a_client_without_certificate_is_refused(ends, agent_files, authorities)
         admitted.result()
 
 
-def test_old_versions_of_tls_are_refused(ends, agent_files, issue, recwarn):
+def test_agent_rejects_tls_1_1(ends, agent_files, issue, recwarn):
     admitted = ends.admit(agent_files)
     context = issue("/OU=cluster/CN=sender").for_client()
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -175,18 +175,18 @@ def test_old_versions_of_tls_are_refused(ends, agent_files, issue, recwarn):
 # ---------------------------------------------------------------------------------------------------- by secret
 
 
-def test_a_shared_secret_opens_and_hides_session_keys(ends):
+def test_shared_secret_authenticates_and_masks_session_keys(ends):
     admitted, proven = ends.admit(SECRET), ends.prove(SECRET)
     connection, sock = admitted.result(), proven.result()
     assert isinstance(sock, ProvenSocket) and isinstance(connection.sock, ProvenSocket)
     key = bytes(range(32))
     hidden = hide(sock, 5, key)
     assert hidden != key and hide(connection.sock, 5, hidden) == key and hide(sock, 6, b"") == b""
-    talk(sock, connection.sock)
+    check_traffic(sock, connection.sock)
 
 
-def test_nothing_of_what_follows_is_read(ends):
-    """A sender that knows the secret may say its first message in the same breath as its proof."""
+def test_admission_does_not_read_beyond_proof(ends):
+    """A sender may append its first message directly to its proof."""
     admitted = ends.admit(SECRET)
     from blast_transport.credentials.authentication import ClientHandshake
 
@@ -198,33 +198,33 @@ def test_nothing_of_what_follows_is_read(ends):
     admitted.result().close()
 
 
-# -------------------------------------------------------------------------------------------- strangers and time
+# ---------------------------------------------------------------------------- unauthenticated peers and deadlines
 
 
-def test_on_loopback_nothing_need_be_proved(ends):
+def test_connection_without_credentials_needs_no_proof(ends):
     admitted, proven = ends.admit(None), ends.prove(None)
     assert admitted.result().role == SENDER
-    talk(proven.result(), admitted.result().sock)
+    check_traffic(proven.result(), admitted.result().sock)
 
 
-@pytest.mark.parametrize("speaks", [b"", b"BlastA1\n" + bytes(20)])
+@pytest.mark.parametrize("opening", [b"", b"BlastA1\n" + bytes(20)])
 @pytest.mark.parametrize("by", ["secret", "certificate"])
-def test_who_is_silent_has_a_deadline(ends, agent_files, by, speaks):
+def test_agent_drops_silent_client_at_deadline(ends, agent_files, by, opening):
     admitted = ends.admit(SECRET if by == "secret" else agent_files, seconds=0.2)
     if by == "secret":
-        ends.client.sendall(speaks)
+        ends.client.sendall(opening)
     with pytest.raises(AuthenticationError, match=r"nothing came in time|no TLS: .*timed out"):
         admitted.result()
 
 
-def test_who_drips_has_the_same_deadline(ends):
-    """A byte now and then does not prolong it."""
+def test_agent_drops_slow_client_at_same_deadline(ends):
+    """Single bytes do not extend the deadline."""
     admitted = ends.admit(SECRET, seconds=0.3)
     stop = threading.Event()
 
     def drip() -> None:
         for byte in b"BlastA1\n" + bytes(25):
-            if stop.wait(0.05):  # the pause of a slow stranger
+            if stop.wait(0.05):  # the pause of a slow client
                 return
             with suppress(OSError):
                 ends.client.sendall(bytes([byte]))
@@ -238,35 +238,35 @@ def test_who_drips_has_the_same_deadline(ends):
 
 
 @pytest.mark.parametrize("by", ["secret", "certificate"])
-def test_an_agent_that_is_silent_is_given_up(ends, issue, by):
+def test_client_gives_up_silent_agent_at_deadline(ends, issue, by):
     with pytest.raises(AuthenticationError, match=r"nothing came in time|no TLS with the agent: .*timed out"):
         ends.prove(SECRET if by == "secret" else issue("/CN=sender"), seconds=0.2).result()
 
 
-@pytest.mark.parametrize("says", [b"", b"GET / HTTP/1.1\r\n\r\n" + bytes(30), b"\x16\x03\x01\x02\x00" * 10])
+@pytest.mark.parametrize("garbage", [b"", b"GET / HTTP/1.1\r\n\r\n" + bytes(30), b"\x16\x03\x01\x02\x00" * 10])
 @pytest.mark.parametrize("by", ["secret", "certificate"])
-def test_strangers_are_refused(ends, agent_files, by, says):
+def test_agent_rejects_clients_of_other_protocols(ends, agent_files, by, garbage):
     admitted = ends.admit(SECRET if by == "secret" else agent_files)
-    ends.client.sendall(says)
-    # Who speaks no TLS may be hung up on before it is done.
+    ends.client.sendall(garbage)
+    # The agent may close the connection before such a client has sent everything.
     with suppress(OSError):
         ends.client.shutdown(socket.SHUT_WR)
     with pytest.raises(AuthenticationError):
         admitted.result()
 
 
-def test_who_is_turned_away_is_told(ends):
+def test_client_receives_reason_of_refusal(ends):
     Admission(SECRET).refuse(ends.agent, "come back later")
     with pytest.raises(AuthenticationError, match="the agent refuses: come back later"):
         ends.prove(SECRET).result()
 
 
-def test_a_dialer_reaches_an_agent_by_name_and_address(pool):
+def test_dialer_connects_to_agent_by_name_and_address(pool):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         dialled = pool.submit(dialer(SECRET), ("h1", "127.0.0.1", port), 5.0)
         connection = Admission(SECRET).admit(listening.accept()[0], "x")
-        talk(dialled.result(), connection.sock)
+        check_traffic(dialled.result(), connection.sock)
     with pytest.raises(ConnectionRefusedError):
         dialer(SECRET)(("h1", "127.0.0.1", port), 5.0)
 
@@ -274,7 +274,7 @@ def test_a_dialer_reaches_an_agent_by_name_and_address(pool):
 # ----------------------------------------------------------------------------------------------------- the files
 
 
-def test_credentials_are_those_of_the_configuration(tmp_path, agent_files):
+def test_credentials_come_from_configuration(tmp_path, agent_files):
     assert credentials_of(AgentAccessSection()) is None
     secret = tmp_path / "secret"
     secret.write_text("0123456789" * 4 + "\n")
@@ -296,7 +296,7 @@ def test_credentials_are_those_of_the_configuration(tmp_path, agent_files):
         (None, 0o600, "cannot be read: No such file"),
     ],
 )
-def test_secret_files_that_cannot_be_used(tmp_path, content, mode, sentence):
+def test_unsafe_or_unreadable_secret_file_is_rejected(tmp_path, content, mode, sentence):
     path = tmp_path / "secret"
     if content is not None:
         path.write_text(content)
@@ -305,7 +305,7 @@ def test_secret_files_that_cannot_be_used(tmp_path, content, mode, sentence):
         read_secret(path)
 
 
-def test_certificates_that_cannot_be_used(tmp_path, agent_files):
+def test_unsafe_or_unusable_certificate_files_are_rejected(tmp_path, agent_files):
     agent_files.private_key.chmod(0o644)
     with pytest.raises(SettingsError, match="holds secrets"):
         credentials_of(AgentAccessSection(agent_files.certificate, agent_files.private_key, agent_files.ca))

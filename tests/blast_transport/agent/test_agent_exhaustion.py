@@ -1,4 +1,4 @@
-"""What strangers cannot use up at an agent: descriptors, threads, places, leaders, its log."""
+"""Unauthenticated and rejected peers do not exhaust descriptors, threads, connections, leaders or the log."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Abort, Fin, Hello, Ready
 from blast_transport.wire.relaying import Relay, encode_relay
 from tests.support.certificates import Authority
-from tests.support.transport_hosts import serving
+from tests.support.transport.transport_hosts import serving
 from tests.support.waiting import eventually
 
 SECRET = SharedSecret(b"s" * 32)
 REFUSED = 50
-"""Connections of each kind: a leak of one descriptor for each could not be overlooked."""
+"""Connections of each kind, enough to make a leak of one descriptor for each visible."""
 
 
 def hello(session: int, **more: object) -> Hello:
@@ -70,11 +70,11 @@ class Host:
         sock.settimeout(10)
         return sock
 
-    def ask(self, said: bytes, credentials: Credentials | str = "") -> bytes:
-        """Say this on a connection of its own; all that the agent answers before it closes."""
+    def ask(self, data: bytes, credentials: Credentials | str = "") -> bytes:
+        """Send this on its own connection, and return everything that the agent sends before it closes."""
         with self.connect(credentials) as sock:
-            sock.sendall(said)
-            return everything(sock)
+            sock.sendall(data)
+            return read_all(sock)
 
     def refusal(self, message: Hello) -> str:
         (answer,) = ControlDecoder().feed(self.ask(encode(message)))
@@ -91,12 +91,12 @@ class Host:
         return sock
 
 
-def everything(sock: socket.socket) -> bytes:
-    said = b""
+def read_all(sock: socket.socket) -> bytes:
+    received = b""
     with suppress(ConnectionResetError):
         while piece := sock.recv(4096):
-            said += piece
-    return said
+            received += piece
+    return received
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def hosting(
     host = Host(folder, server, credentials)
     with serving(server):
         if credentials is SECRET:
-            # From now on it has all the descriptors that it needs for itself.
+            # After this connection the agent has opened all the descriptors that it needs for itself.
             host.connect().close()
             eventually(lambda: not server.busy, "an agent that serves")
         yield host
@@ -128,8 +128,8 @@ def descriptors() -> int:
 
 
 @contextmanager
-def flat() -> Iterator[None]:
-    """As many descriptors are open at the end as at the beginning, and not because rubbish was collected."""
+def constant_descriptors() -> Iterator[None]:
+    """Check that no descriptors stay open, without help from the garbage collector."""
     gc.collect()
     before = descriptors()
     gc.disable()
@@ -171,32 +171,32 @@ REFUSALS: dict[str, tuple[dict[str, int], Hello | None, Hello, str, RefusalReaso
         RefusalReason.FULL,
     ),
 }
-"""Limits, a session that runs, what is refused, and how."""
+"""Limits, the running session, the rejected message, part of the reason, and its category."""
 
 
-@pytest.mark.parametrize(("limits", "runs", "message", "reason", "why"), REFUSALS.values(), ids=REFUSALS)
-def test_a_target_that_is_refused_costs_no_descriptor(
-    tmp_path: Path, limits: dict[str, int], runs: Hello | None, message: Hello, reason: str, why: RefusalReason
+@pytest.mark.parametrize(("limits", "runs", "message", "reason", "category"), REFUSALS.values(), ids=REFUSALS)
+def test_rejected_target_leaks_no_descriptor(
+    tmp_path: Path, limits: dict[str, int], runs: Hello | None, message: Hello, reason: str, category: RefusalReason
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with hosting(tmp_path, **limits) as host, host.invite(runs) if runs else nullcontext():
         assert reason in host.refusal(message)
-        with flat():
+        with constant_descriptors():
             for _ in range(REFUSED):
                 host.refusal(message)
-        assert host.server.refusals.totals == {why: REFUSED + 1}
+        assert host.server.refusals.totals == {category: REFUSED + 1}
 
 
-def test_strangers_cost_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path) as host, flat():
+def test_unauthenticated_client_leaks_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path) as host, constant_descriptors():
         for _ in range(REFUSED):
             with pytest.raises(AuthenticationError):
                 host.connect(SharedSecret(b"t" * 32))
     assert host.server.refusals.totals == {RefusalReason.AUTHENTICATION: REFUSED}
 
 
-def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path, connections=1) as host, host.invite(hello(1)), flat():
+def test_connections_beyond_limit_leak_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path, connections=1) as host, host.invite(hello(1)), constant_descriptors():
         for _ in range(REFUSED):
             with pytest.raises(AuthenticationError, match="as many as it takes"):
                 host.connect()
@@ -204,23 +204,23 @@ def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("data", "category"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", RefusalReason.PROTOCOL),
         (encode(Fin(1)), RefusalReason.PROTOCOL),
         (encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2")), RefusalReason.JOIN),
     ],
-    ids=["no message", "no first message", "a join of a phase that is not at work"],
+    ids=["no message", "no first message", "a join of a phase that does not run"],
 )
-def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, why: RefusalReason) -> None:
+def test_invalid_first_message_leaks_no_descriptor(tmp_path: Path, data: bytes, category: RefusalReason) -> None:
     with hosting(tmp_path) as host, host.invite(hello(7)):
-        with flat():
+        with constant_descriptors():
             for _ in range(REFUSED):
-                assert host.ask(said) == b""
-        assert host.server.refusals.totals == {why: REFUSED}
+                assert host.ask(data) == b""
+        assert host.server.refusals.totals == {category: REFUSED}
 
 
-def test_a_neighbor_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
+def test_neighbor_that_exceeds_its_role_leaks_no_descriptor(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ca")
     host_pair, pair = authority.issue("/CN=h1", "DNS:localhost"), authority.issue("/CN=h2")
     files = TlsFiles(host_pair.cert, host_pair.key, authority.cert)
@@ -229,7 +229,7 @@ def test_a_neighbor_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
     relay = encode_relay(Relay((("h3", "127.0.0.1", 9),)))
     with hosting(tmp_path, files, clients) as host:
         host.connect(neighbor).close()
-        with flat():
+        with constant_descriptors():
             for _ in range(REFUSED // 4):
                 assert b"may not start sessions" in host.ask(encode(hello(1)), neighbor)
                 assert host.ask(relay, neighbor) == b""
@@ -254,9 +254,9 @@ def without_threads(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[No
         yield
 
 
-def test_an_agent_survives_the_limit_of_threads_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_survives_thread_limit_and_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hosting(tmp_path) as host:
-        with without_threads(monkeypatch, "connection"), flat():
+        with without_threads(monkeypatch, "connection"), constant_descriptors():
             for _ in range(REFUSED):
                 with pytest.raises(AuthenticationError, match="no more threads"):
                     host.connect()
@@ -264,9 +264,7 @@ def test_an_agent_survives_the_limit_of_threads_and_says_why(tmp_path: Path, mon
         host.invite(hello(1)).close()
 
 
-def test_a_session_that_cannot_complete_for_want_of_a_thread_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_reports_missing_thread_for_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file is complete at once; nothing else of the session needs a thread."""
     from blast_transport.blocks.digests import suite_named
     from blast_transport.wire.messages import EndOfData
@@ -281,15 +279,15 @@ def test_a_session_that_cannot_complete_for_want_of_a_thread_says_so(
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
-def test_whoever_dials_many_uses_few_threads() -> None:
-    running, most, go = 0, 0, threading.Event()
+def test_dialing_many_hosts_uses_bounded_threads() -> None:
+    running, peak, go = 0, 0, threading.Event()
     counting = threading.Lock()
 
     def dial(address: object, seconds: float) -> socket.socket:
-        nonlocal running, most
+        nonlocal running, peak
         with counting:
             running += 1
-            most = max(most, running)
+            peak = max(peak, running)
         go.wait(30)
         with counting:
             running -= 1
@@ -308,10 +306,10 @@ def test_whoever_dials_many_uses_few_threads() -> None:
         return len(found) == 4 * MAX_DIALS
 
     eventually(all_ended, "the end of every attempt")
-    assert most <= MAX_DIALS and not dialling
+    assert peak <= MAX_DIALS and not dialling
 
 
-def test_whoever_gets_no_thread_to_dial_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dialing_reports_missing_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[int] = []
     dialling: Dialling[int] = Dialling(lambda *_: socket.socket(), lambda: woken.append(1))
     with without_threads(monkeypatch, "dial"):
@@ -324,7 +322,7 @@ def test_whoever_gets_no_thread_to_dial_is_told(monkeypatch: pytest.MonkeyPatch)
 # ------------------------------------------------------------------------------------------- places, log, leaders
 
 
-def test_leaders_are_as_few_as_sessions(tmp_path: Path) -> None:
+def test_agent_bounds_leaders_by_session_limit(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, hosting(tmp_path, sessions=2) as host:
         relay = encode_relay(Relay((("h3", *silent.getsockname()),)))
         leading = [host.connect() for _ in range(2)]
@@ -338,11 +336,11 @@ def test_leaders_are_as_few_as_sessions(tmp_path: Path) -> None:
         eventually(lambda: not host.server._leaders, "the end of both")
         again = host.connect()
         again.sendall(relay)
-        eventually(lambda: len(host.server._leaders) == 1, "a place that was given back")
+        eventually(lambda: len(host.server._leaders) == 1, "a released place")
         again.close()
 
 
-def test_an_unexpected_fault_at_the_door_gives_the_place_back(
+def test_unexpected_admission_fault_releases_connection_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -350,17 +348,17 @@ def test_an_unexpected_fault_at_the_door_gives_the_place_back(
 
     with hosting(tmp_path, unauthenticated=2, unauthenticated_per_host=2) as host:
         monkeypatch.setattr(Admission, "admit", fail)
-        with flat(), caplog.at_level(logging.CRITICAL, "blast.agent"):
+        with constant_descriptors(), caplog.at_level(logging.CRITICAL, "blast.agent"):
             for _ in range(50):
                 with socket.create_connection(host.server.endpoint, 10) as sock:
                     assert sock.recv(1) == b""
-                eventually(lambda: not host.server.busy, "an empty door")
+                eventually(lambda: not host.server.busy, "no connection left")
         tracebacks = [record for record in caplog.records if record.exc_info]
-        assert 1 <= len(tracebacks) < 50, "told, but not once for each"
+        assert 1 <= len(tracebacks) < 50, "logged, but not once for each connection"
         assert host.server.refusals.totals[RefusalReason.FAULT] == 50
 
 
-def test_an_agent_without_descriptors_refuses_sessions_in_words(
+def test_agent_without_descriptors_rejects_sessions_with_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -374,11 +372,11 @@ def test_an_agent_without_descriptors_refuses_sessions_in_words(
         host.invite(hello(1)).close()
 
 
-def test_of_ipv6_a_whole_network_counts_as_one_host() -> None:
-    door = ConnectionLimiter(unauthenticated=4, unauthenticated_per_host=2)
-    assert not door.enter("2001:db8::1") and not door.enter("2001:db8::2:2")
-    assert "connections of your host" in door.enter("2001:db8::3")
-    assert not door.enter("2001:db8:0:1::1"), "another network"
-    assert not door.enter("::ffff:10.0.0.1")
-    door.leave("2001:db8::1", guest=False)
-    assert not door.enter("2001:db8::4")
+def test_limiter_counts_ipv6_network_as_one_host() -> None:
+    limiter = ConnectionLimiter(unauthenticated=4, unauthenticated_per_host=2)
+    assert not limiter.enter("2001:db8::1") and not limiter.enter("2001:db8::2:2")
+    assert "connections of your host" in limiter.enter("2001:db8::3")
+    assert not limiter.enter("2001:db8:0:1::1"), "another network"
+    assert not limiter.enter("::ffff:10.0.0.1")
+    limiter.leave("2001:db8::1", guest=False)
+    assert not limiter.enter("2001:db8::4")

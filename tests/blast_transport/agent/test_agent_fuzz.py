@@ -29,12 +29,12 @@ from blast_transport.wire.codec import FRAME, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Abort, Hello
 from tests.support.fuzzing import Decoder, fuzz, inputs
-from tests.support.pipeline_chain import open_descriptors
-from tests.support.transport_data import mutated
+from tests.support.transport.pipeline_chain import open_descriptors
+from tests.support.transport.transport_data import mutated
 from tests.support.waiting import eventually
 
 EXAMPLES = inputs(16_000) // 20
-"""Each of Hypothesis' examples costs as much as twenty inputs elsewhere."""
+"""Each Hypothesis example costs as much as twenty inputs of the other fuzz tests."""
 
 PARTS = ["a", "b", "file", "new", "link", "up", "inner", "loop", "fifo", "..", ".", "", "~", "-x", ".blast-1", "etc"]
 NAMES = st.one_of(
@@ -81,7 +81,7 @@ def allowed(permissions: Permissions, kind: str, name: str, **more: str) -> Allo
 
 @settings(max_examples=EXAMPLES)
 @given(name=NAMES)
-def test_files_stay_below_the_folder(tree: Path, permissions: Permissions, name: str) -> None:
+def test_allowed_files_stay_below_folder(tree: Path, permissions: Permissions, name: str) -> None:
     target = allowed(permissions, "file", name)
     if target is None:
         return
@@ -101,7 +101,7 @@ def test_files_stay_below_the_folder(tree: Path, permissions: Permissions, name:
 
 @settings(max_examples=EXAMPLES)
 @given(name=NAMES)
-def test_a_command_gets_one_harmless_argument(permissions: Permissions, name: str) -> None:
+def test_command_gets_one_harmless_argument(permissions: Permissions, name: str) -> None:
     target = allowed(permissions, "command", "file", file=name)
     if target is not None:
         assert isinstance(target, AllowedCommand)
@@ -111,14 +111,14 @@ def test_a_command_gets_one_harmless_argument(permissions: Permissions, name: st
 
 @settings(max_examples=EXAMPLES)
 @given(kind=KINDS | NAMES, name=NAMES, folder=NAMES, file=NAMES)
-def test_anything_is_allowed_or_refused(
+def test_any_target_is_allowed_or_rejected_without_leak(
     tree: Path, permissions: Permissions, kind: str, name: str, folder: str, file: str
 ) -> None:
     found = allowed(permissions, kind, name, folder=folder, file=file)
     if isinstance(found, AllowedFile):
         found.close()
     # A coverage tool may open a file in the tests' folders for a moment.
-    eventually(lambda: not any(link.startswith(str(tree)) for link in open_descriptors()), "nothing of it left open")
+    eventually(lambda: not any(link.startswith(str(tree)) for link in open_descriptors()), "no descriptor left open")
 
 
 # ------------------------------------------------------------------------------------------- the configuration
@@ -183,7 +183,7 @@ def check(_: random.Random, text: str) -> str:
     return "settings"
 
 
-def test_settings_are_understood_or_refused_in_a_sentence() -> None:
+def test_settings_are_parsed_or_rejected_with_reason() -> None:
     files = ("agent/settings.py", "agent/schema.py", "base/endpoint.py")
     run = fuzz(Decoder("agent settings", WHOLE, mutation, garbage, check, files), inputs(2500))
     for outcome in ("settings", "refused: not TOML", "refused: a sentence on a key"):
@@ -233,7 +233,7 @@ def check_first(_: random.Random, data: bytes) -> str:
         return type(message).__name__
 
 
-def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() -> None:
+def test_first_message_is_decoded_or_rejected_without_overread() -> None:
     files = (
         "links/first_message.py",
         "wire/codec.py",
@@ -246,7 +246,7 @@ def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() 
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes
 
 
-def told(handshake: AgentHandshake | ClientHandshake, data: bytes, step: int) -> str:
+def outcome_of(handshake: AgentHandshake | ClientHandshake, data: bytes, step: int) -> str:
     """Return the result of a handshake that receives `data`, `step` bytes at a time."""
     try:
         while data and handshake.expected_bytes:
@@ -272,7 +272,7 @@ def told(handshake: AgentHandshake | ClientHandshake, data: bytes, step: int) ->
     step=st.integers(1, 40),
     agent=st.booleans(),
 )
-def test_nobody_guesses_a_proof(data: bytes, step: int, agent: bool) -> None:
+def test_random_bytes_never_authenticate(data: bytes, step: int, agent: bool) -> None:
     kind = AgentHandshake if agent else ClientHandshake
-    whole, cut = (told(kind(b"s" * 32, 1.0, nonce=b"n" * 32), data, count) for count in (1000, step))
+    whole, cut = (outcome_of(kind(b"s" * 32, 1.0, nonce=b"n" * 32), data, count) for count in (1000, step))
     assert whole == cut != "in"

@@ -1,4 +1,4 @@
-"""What a sender may have written or run: nothing outside the folders, nothing through a link, no shell, no options."""
+"""Permissions of senders: nothing outside the folders or through a link, no shell, no options."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def permissions(tree):
 
 
 def resolved(permissions: Permissions, **target: str) -> Path:
-    """Where a file would really be written."""
+    """Return the path at which the file would really be written."""
     found = permissions.allow("file", **target)
     assert isinstance(found, AllowedFile)
     try:
@@ -50,11 +50,11 @@ def resolved(permissions: Permissions, **target: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["new", "file", "a/b/new", "...", "-x", "a\\b"])
-def test_names_below_the_folder_are_taken(permissions, tree, name):
+def test_names_below_folder_are_allowed(permissions, tree, name):
     assert resolved(permissions, name=name) == tree / name
 
 
-def test_folders_go_by_their_names(permissions, tree):
+def test_target_selects_folder_by_name(permissions, tree):
     assert resolved(permissions, folder="other", name="new") == tree / "a" / "new"
     with pytest.raises(NotAllowedError, match="this agent has no folder 'third': it has in, other"):
         permissions.allow("file", "x", "third")
@@ -85,11 +85,11 @@ def test_folders_go_by_their_names(permissions, tree):
         ("/".join("x" * 17), "more than 16 parts"),
     ],
 )
-def test_what_leaves_the_folder_or_confuses_is_refused(permissions, name, sentence):
+def test_unsafe_file_names_are_rejected(permissions, name, sentence):
     with pytest.raises(UnsafeNameError) as caught:
         permissions.allow("file", name)
-    said = str(caught.value)
-    assert sentence in said and said.isprintable() and len(said) < 250
+    message = str(caught.value)
+    assert sentence in message and message.isprintable() and len(message) < 250
 
 
 @pytest.mark.parametrize(
@@ -102,20 +102,20 @@ def test_what_leaves_the_folder_or_confuses_is_refused(permissions, name, senten
         ("command", "untar", "needs the name of a file, and none was given"),
     ],
 )
-def test_what_is_not_allowed_is_refused(permissions, kind, name, sentence):
+def test_unconfigured_kinds_and_commands_are_rejected(permissions, kind, name, sentence):
     with pytest.raises(NotAllowedError) as caught:
         permissions.allow(kind, name)
     assert sentence in str(caught.value)
 
 
-def test_an_agent_allows_nothing_that_it_was_not_told():
+def test_agent_without_configuration_allows_nothing():
     bare = Permissions(Settings())
     for kind in ("file", "command", "memory"):
         with pytest.raises(NotAllowedError, match=r"writes no files|runs none|nothing in memory"):
             bare.allow(kind, "x")
 
 
-def test_a_command_sees_the_file_name_as_one_argument_and_in_its_environment(permissions):
+def test_command_gets_file_name_as_one_argument_and_in_environment(permissions):
     name = "$(reboot); 'x' `y` *"
     target = permissions.allow("command", "untar", file=name)
     assert isinstance(target, AllowedCommand)
@@ -124,32 +124,32 @@ def test_a_command_sees_the_file_name_as_one_argument_and_in_its_environment(per
     assert set(target.environment) == {"PATH", "LANG", "BLAST_FILE_NAME"}, "nothing of the agent's own"
 
 
-def test_a_command_that_wants_no_name_gets_none(permissions):
+def test_command_without_placeholder_gets_no_file_name(permissions):
     target = permissions.allow("command", "plain")
     assert target == AllowedCommand("plain", ("/bin/cat",), target.environment, Path("/srv"))
     assert "BLAST_FILE_NAME" not in target.environment
 
 
 @pytest.mark.parametrize("name", ["-x", "--to-command=sh", "a/b", "../x", "/x", "a\nb", ".blast-x"])
-def test_a_file_name_for_a_command_is_no_option_and_no_path(permissions, name):
+def test_command_file_name_must_not_be_option_or_path(permissions, name):
     with pytest.raises(UnsafeNameError):
         permissions.allow("command", "untar", file=name)
 
 
-def test_a_folder_that_is_away_is_named(tmp_path):
+def test_missing_folder_is_named_in_rejection(tmp_path):
     permissions = Permissions(Settings(folder=(FolderSection("gone", tmp_path / "gone"),)))
     with pytest.raises(NotAllowedError, match=r"the folder .*/gone of this agent cannot be opened: No such file"):
         permissions.allow("file", "x")
 
 
-def test_the_operators_own_folder_may_be_behind_a_link(tree):
+def test_configured_folder_may_be_behind_symlink(tree):
     linked = tree / "a" / "up" / "a"
     assert resolved(Permissions(Settings(folder=(FolderSection("in", linked),))), name="new") == tree / "a" / "new"
 
 
 @pytest.mark.parametrize("moment", range(5))
-def test_a_link_that_is_swapped_in_leads_nowhere(permissions, tree, monkeypatch, moment):
-    """At one moment, just before a folder is opened, a link to the outside takes the place of a folder on the way."""
+def test_swapped_in_symlink_does_not_escape_folder(permissions, tree, monkeypatch, moment):
+    """Just before one of the folders is opened, a symbolic link to the outside replaces a folder of the path."""
     (tree / "a" / "flip" / "deep").mkdir(parents=True)
     opened, really_open = [], os.open
 

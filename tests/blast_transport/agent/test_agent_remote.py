@@ -1,4 +1,4 @@
-"""Agents started over SSH, without SSH: what the hosts say, and the line that a bare host's shell runs."""
+"""Agents started over SSH, tested without SSH: output of the hosts, and the command line of their shell."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "tcsh", "csh", "fish"
 
 
 def started(*hosts: str, window: int = 10) -> HostRegistry:
-    book = HostRegistry(hosts)
-    while book.next_to_start(window, 10.0):
+    registry = HostRegistry(hosts)
+    while registry.next_to_start(window, 10.0):
         pass
-    return book
+    return registry
 
 
-# ------------------------------------------------------------------------------------------------ what hosts say
+# ------------------------------------------------------------------------------------------------ output of hosts
 
 
-def test_an_agent_is_ready_when_it_says_so():
-    book = started("a", "b")
-    book.received_line("a", b"Welcome to a! {x}")
-    book.received_line("a", b'{"event": "other"}')
-    book.received_line("a", b"[1]")
-    book.received_line("a", READY)
-    assert book.ports == {"a": 4711} and not book.reasons and not book.settled.is_set()
-    book.received_line("b", READY)
-    assert book.settled.is_set()
+def test_host_is_ready_once_agent_reports_ready():
+    registry = started("a", "b")
+    registry.received_line("a", b"Welcome to a! {x}")
+    registry.received_line("a", b'{"event": "other"}')
+    registry.received_line("a", b"[1]")
+    registry.received_line("a", READY)
+    assert registry.ports == {"a": 4711} and not registry.reasons and not registry.settled.is_set()
+    registry.received_line("b", READY)
+    assert registry.settled.is_set()
 
 
-def test_the_digests_are_those_of_all_agents():
-    book = started("a", "b", "c")
-    assert not book.suites
-    book.received_line("a", READY.replace(b'["sha256"', b'["sha256", "blake3"'))
-    assert book.suites == {"sha256", "blake3"}
-    book.closed("b", 1)
-    book.received_line("c", READY)
-    assert book.suites == {"sha256"}
+def test_suites_are_common_to_all_ready_agents():
+    registry = started("a", "b", "c")
+    assert not registry.suites
+    registry.received_line("a", READY.replace(b'["sha256"', b'["sha256", "blake3"'))
+    assert registry.suites == {"sha256", "blake3"}
+    registry.closed("b", 1)
+    registry.received_line("c", READY)
+    assert registry.suites == {"sha256"}
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("event", "reason"),
     [
         (("received_line", COMPLAINT.encode() + b"there is no python3"), "there is no python3"),
         (("received_line", b'{"event": "unusable", "reason": "no folder"}'), "no folder"),
@@ -69,56 +69,58 @@ def test_the_digests_are_those_of_all_agents():
         (("late", 10.1), "no agent came up in time: Permission denied (publickey)."),
     ],
 )
-def test_failures_have_their_reason(word, reason):
-    book = started("a")
-    book.complained("a", b"Permission denied (publickey).\r")
-    book.complained("a", b"")
-    getattr(book, word[0])(*(("a", word[1]) if word[0] != "late" else (word[1],)))
-    assert book.reasons == {"a": reason} and book.settled.is_set() and not book.ports
-    book.received_line("a", READY)
-    book.closed("a", 0)
-    assert book.reasons == {"a": reason}, "the first reason stays"
+def test_registry_keeps_first_reason_of_failed_host(event, reason):
+    registry = started("a")
+    registry.complained("a", b"Permission denied (publickey).\r")
+    registry.complained("a", b"")
+    getattr(registry, event[0])(*(("a", event[1]) if event[0] != "late" else (event[1],)))
+    assert registry.reasons == {"a": reason} and registry.settled.is_set() and not registry.ports
+    registry.received_line("a", READY)
+    registry.closed("a", 0)
+    assert registry.reasons == {"a": reason}, "the first reason stays"
 
 
-def test_an_agent_that_ends_too_early_has_failed_after_all():
-    book = started("a", "b")
+def test_agent_that_ends_before_conclusion_counts_as_failed():
+    registry = started("a", "b")
     for host in ("a", "b"):
-        book.received_line(host, READY)
-    book.received_line("a", b'{"event": "ended", "reason": "the agent is ending (SIGTERM)"}')
-    book.closed("a", 0)
-    assert book.reasons == {"a": "the agent ended (status 0): the agent is ending (SIGTERM)"}
-    assert list(book.ports) == ["b"]
-    book.conclude("over")
-    book.closed("b", 0)
-    assert list(book.ports) == ["b"] and list(book.reasons) == ["a"], "b has done its work"
+        registry.received_line(host, READY)
+    registry.received_line("a", b'{"event": "ended", "reason": "the agent is ending (SIGTERM)"}')
+    registry.closed("a", 0)
+    assert registry.reasons == {"a": "the agent ended (status 0): the agent is ending (SIGTERM)"}
+    assert list(registry.ports) == ["b"]
+    registry.conclude("over")
+    registry.closed("b", 0)
+    assert list(registry.ports) == ["b"] and list(registry.reasons) == ["a"], "b completed its work"
 
 
-def test_a_reason_cannot_write_on_a_terminal():
-    book = started("a")
-    book.received_line("a", COMPLAINT.encode() + b"\x1b[2J" + b"x" * 1000)
-    (reason,) = book.reasons.values()
+def test_reason_contains_no_control_characters():
+    registry = started("a")
+    registry.received_line("a", COMPLAINT.encode() + b"\x1b[2J" + b"x" * 1000)
+    (reason,) = registry.reasons.values()
     assert reason.isprintable() and len(reason) <= 300
 
 
-@given(count=st.integers(0, 12), window=st.integers(1, 5), words=st.lists(st.tuples(st.integers(0, 11), st.booleans())))
-def test_never_more_than_the_window_are_being_started_and_all_get_their_turn(count, window, words):
+@given(
+    count=st.integers(0, 12), window=st.integers(1, 5), events=st.lists(st.tuples(st.integers(0, 11), st.booleans()))
+)
+def test_starts_stay_within_window_and_reach_every_host(count, window, events):
     hosts = [f"h{number}" for number in range(count)]
-    book, begun, done = HostRegistry(hosts), list[str](), set[str]()
+    registry, begun, done = HostRegistry(hosts), list[str](), set[str]()
 
     def start() -> None:
-        while (host := book.next_to_start(window, 1.0)) is not None:
+        while (host := registry.next_to_start(window, 1.0)) is not None:
             begun.append(host)
         assert len(set(begun) - done) <= window
 
     start()
-    for number, well in [*words, *((number, True) for number in range(12))]:
+    for number, well in [*events, *((number, True) for number in range(12))]:
         if number < len(begun):
             host = begun[number]
-            (book.received_line(host, READY) if well else book.closed(host, 255))
+            (registry.received_line(host, READY) if well else registry.closed(host, 255))
             done.add(host)
             start()
-    assert begun == hosts and book.settled.is_set()
-    assert set(book.ports) | set(book.reasons) == set(hosts)
+    assert begun == hosts and registry.settled.is_set()
+    assert set(registry.ports) | set(registry.reasons) == set(hosts)
 
 
 # ------------------------------------------------------------------------------------------- the line of the shell
@@ -180,12 +182,12 @@ def host(tmp_path: Path):
             pipe.close()
 
 
-def gone(host) -> None:
+def check_removed(host) -> None:
     eventually(lambda: not host.left, "an empty folder")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_starts_the_agent_which_lives_as_long_as_its_input(host, bundle, shell):
+def test_each_shell_starts_agent_that_ends_with_its_input(host, bundle, shell):
     process = host.start(start_line(len(bundle)), bundle + host.order(), shell)
     ready = json.loads(process.stdout.readline())
     assert ready["event"] == "ready" and ready["port"] > 0
@@ -199,7 +201,7 @@ def test_every_shell_starts_the_agent_which_lives_as_long_as_its_input(host, bun
     assert process.wait(30) == 0 and not host.left
 
 
-def test_a_connection_that_is_cut_before_the_agent_is_whole_leaves_nothing(host, bundle):
+def test_connection_cut_during_copy_leaves_no_files(host, bundle):
     process = host.start(start_line(len(bundle)), bundle[:1000])
     eventually(lambda: host.left, "the folder")
     process.stdout.close()
@@ -208,16 +210,16 @@ def test_a_connection_that_is_cut_before_the_agent_is_whole_leaves_nothing(host,
     assert process.wait(30) != 0 and not host.left
 
 
-def test_an_agent_that_is_killed_leaves_nothing(host, bundle):
+def test_killed_agent_leaves_no_files(host, bundle):
     process = host.start(start_line(len(bundle)), bundle + host.order())
     assert json.loads(process.stdout.readline())["event"] == "ready"
     (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(child), signal.SIGKILL)
     assert process.wait(30) != 0
-    gone(host)
+    check_removed(host)
 
 
-def test_a_host_without_python_says_so(host, bundle, tmp_path):
+def test_host_without_python_reports_it(host, bundle, tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "sh").symlink_to(shutil.which("sh"))
@@ -231,14 +233,14 @@ def fake_python(folder: Path, name: str, version: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_a_host_whose_python_is_too_old_says_so(host, bundle, tmp_path):
+def test_host_with_old_python_reports_it(host, bundle, tmp_path):
     fake_python(tmp_path / "old", "python3", "3.6.8")
     (tmp_path / "old" / "sh").symlink_to(shutil.which("sh"))
-    said = host.fails(start_line(len(bundle)), b"", PATH=str(tmp_path / "old"))
-    assert said == "blast-agent: python3 (Python 3.6.8) is too old, or does not run: Python 3.11 is needed\n"
+    output = host.fails(start_line(len(bundle)), b"", PATH=str(tmp_path / "old"))
+    assert output == "blast-agent: python3 (Python 3.6.8) is too old, or does not run: Python 3.11 is needed\n"
 
 
-def test_a_newer_python_beside_an_old_one_is_found(host, bundle, tmp_path):
+def test_start_line_finds_newer_python_beside_old_one(host, bundle, tmp_path):
     fake_python(tmp_path / "old", "python3", "3.6.8")
     (tmp_path / "old" / "python3.11").symlink_to(sys.executable)
     path = f"{tmp_path}/old:/usr/bin:/bin"
@@ -246,26 +248,26 @@ def test_a_newer_python_beside_an_old_one_is_found(host, bundle, tmp_path):
     assert json.loads(process.stdout.readline())["event"] == "ready"
 
 
-def test_a_host_without_a_temporary_folder_says_so(host, bundle):
-    said = host.fails(start_line(len(bundle)), b"", TMPDIR="/no/such/folder")
-    assert said == "blast-agent: no temporary folder can be made\n"
+def test_host_without_temporary_folder_reports_it(host, bundle):
+    output = host.fails(start_line(len(bundle)), b"", TMPDIR="/no/such/folder")
+    assert output == "blast-agent: no temporary folder can be made\n"
 
 
-def test_a_file_that_does_not_arrive_whole_is_not_run(host, bundle):
-    said = host.fails(start_line(len(bundle)), bundle[:-1])
-    assert said.startswith("blast-agent: the agent cannot be copied to ") and not host.left
+def test_truncated_bundle_is_not_run(host, bundle):
+    output = host.fails(start_line(len(bundle)), bundle[:-1])
+    assert output.startswith("blast-agent: the agent cannot be copied to ") and not host.left
 
 
-def test_start_up_file_that_reads_standard_input_is_named(host, bundle):
-    """It has taken the first lines of the agent's file; as many bytes of what follows come in their place."""
-    said = host.fails(start_line(len(bundle)), bundle[100:] + bytes(100) + host.order())
-    assert said.startswith("blast-agent: a start-up file of the login shell reads standard input") and not host.left
+def test_startup_file_that_reads_standard_input_is_reported(host, bundle):
+    """The startup file consumes the first bytes of the bundle; as many bytes that follow replace them."""
+    output = host.fails(start_line(len(bundle)), bundle[100:] + bytes(100) + host.order())
+    assert output.startswith("blast-agent: a start-up file of the login shell reads standard input") and not host.left
 
 
 @pytest.mark.parametrize("tables", [{"folder": [{"name": "f", "path": "/no/such"}]}, {"agnt": {}}])
-def test_an_order_that_cannot_be_carried_out_is_answered(host, bundle, tables):
-    said = json.loads(host.fails(start_line(len(bundle)), bundle + host.order(**tables)))
-    assert said["event"] == "unusable" and ("mkdir -p /no/such" in said["reason"] or "agnt" in said["reason"])
+def test_agent_reports_order_that_it_cannot_execute(host, bundle, tables):
+    output = json.loads(host.fails(start_line(len(bundle)), bundle + host.order(**tables)))
+    assert output["event"] == "unusable" and ("mkdir -p /no/such" in output["reason"] or "agnt" in output["reason"])
     assert not host.left
 
 
@@ -285,12 +287,12 @@ def test_an_order_that_cannot_be_carried_out_is_answered(host, bundle, tables):
         (["a"], "/srv", {"window": 0}, "window and seconds"),
     ],
 )
-def test_what_cannot_be_right_anywhere_is_refused_at_once(hosts, folder, options, sentence):
+def test_start_rejects_invalid_hosts_folder_and_options(hosts, folder, options, sentence):
     with pytest.raises(WrongInputError, match=sentence), started_agents(hosts, folder, StartOptions(**options)):
         pass
 
 
-def test_without_clustershell_the_extra_is_named(monkeypatch):
+def test_missing_clustershell_names_extra_to_install(monkeypatch):
     monkeypatch.setattr("blast_transport.remote.shell.IS_INSTALLED", False)
     with pytest.raises(WrongInputError, match=re.escape(how_to_install("ssh"))), started_agents(["a"], "/srv"):
         pass

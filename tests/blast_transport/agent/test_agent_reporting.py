@@ -1,4 +1,4 @@
-"""What an agent tells: events, a log that strangers cannot flood or forge, counts at the door, the service manager."""
+"""Events, logs and connection counts of an agent, and its notifications to the service manager."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ def record(message: str, **fields: object) -> logging.LogRecord:
     return made
 
 
-def test_events_are_lines_of_json():
+def test_reporter_writes_events_as_json_lines():
     out = io.StringIO()
     Reporter(out).report("ready", "listening", host="::1", port=80, light=None)
     assert json.loads(out.getvalue()) == {"event": "ready", "host": "::1", "port": 80}
     assert out.getvalue().endswith("\n")
 
 
-def test_without_a_stream_events_are_in_the_log_only(caplog):
+def test_reporter_without_stream_only_logs_events(caplog):
     with caplog.at_level(logging.INFO):
         Reporter().report("ready", "listening on h:1", port=1)
     assert caplog.records[0].getMessage() == "listening on h:1"
     assert caplog.records[0].blast_fields == {"event": "ready", "port": 1}
 
 
-def test_received_files_are_events():
+def test_received_file_is_reported_as_event():
     out = io.StringIO()
     _report(Reporter(out), Received(7, "10.0.0.9:1", "/data/a", 5, "00", 0.5, 0, 0, None))
     assert json.loads(out.getvalue())["file"] == "/data/a"
 
 
-def test_json_lines_have_their_fields_and_keep_their_own():
+def test_json_log_fields_do_not_override_own_fields():
     line = json.loads(AgentJsonFormatter().format(record("hello\n", event="e", level="forged", port=3)))
     assert line["message"] == "hello\n" and line["level"] == "info" and line["port"] == 3 and line["event"] == "e"
     assert line["time"].endswith("Z")
 
 
-def test_strangers_cannot_forge_lines():
+def test_text_log_escapes_newlines_and_control_characters():
     line = AgentTextFormatter().format(record("refused 1.2.3.4\n2026-01-01 INFO all is well\x1b[2J"))
     assert "\n" not in line and "\x1b" not in line and line.count("INFO") == 2
 
 
-def test_refusals_are_all_counted_and_seldom_told():
+def test_refusals_are_counted_and_rate_limited_in_log():
     out, now = io.StringIO(), [100.0]
     refusals = RefusalCounters(Reporter(out), lambda: now[0])
     for _ in range(50):
@@ -79,29 +79,33 @@ STEPS = st.lists(st.tuples(st.sampled_from(["enter", "welcome", "leave"]), st.sa
 
 
 @given(steps=STEPS)
-def test_the_door_counts_like_a_list_of_who_is_there(steps):
-    door = ConnectionLimiter(connections=6, unauthenticated=4, unauthenticated_per_host=2)
-    strangers: list[str] = []
+def test_limiter_matches_model_of_connection_lists(steps):
+    limiter = ConnectionLimiter(connections=6, unauthenticated=4, unauthenticated_per_host=2)
+    unauthenticated: list[str] = []
     guests: list[str] = []
     for step, host in steps:
         if step == "enter":
-            crowded = len(strangers) + len(guests) >= 6 or len(strangers) >= 4 or Counter(strangers)[host] >= 2
+            crowded = (
+                len(unauthenticated) + len(guests) >= 6
+                or len(unauthenticated) >= 4
+                or Counter(unauthenticated)[host] >= 2
+            )
             crowded = crowded or Counter(guests)[host] >= 3
-            assert bool(door.enter(host)) == crowded
-            strangers += [] if crowded else [host]
-        elif step == "welcome" and host in strangers:
-            strangers.remove(host)
+            assert bool(limiter.enter(host)) == crowded
+            unauthenticated += [] if crowded else [host]
+        elif step == "welcome" and host in unauthenticated:
+            unauthenticated.remove(host)
             guests.append(host)
-            door.welcome(host)
-        elif step == "leave" and host in strangers + guests:
+            limiter.welcome(host)
+        elif step == "leave" and host in unauthenticated + guests:
             guest = host in guests
-            (guests if guest else strangers).remove(host)
-            door.leave(host, guest=guest)
-        assert (door.unauthenticated, door.guests) == (len(strangers), len(guests))
+            (guests if guest else unauthenticated).remove(host)
+            limiter.leave(host, guest=guest)
+        assert (limiter.unauthenticated, limiter.guests) == (len(unauthenticated), len(guests))
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])
-def test_the_service_manager_hears(tmp_path, kind):
+def test_notifier_sends_state_to_service_manager(tmp_path, kind):
     name = str(tmp_path / "notify") if kind == "path" else f"@{tmp_path}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0{name[1:]}" if kind == "abstract" else name)

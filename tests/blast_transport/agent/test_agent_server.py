@@ -1,4 +1,4 @@
-"""The agent's server over real sockets: who gets a session, who joins one, who is refused and how that is told."""
+"""The agent's server over real sockets: sessions, joins, refusals and their reasons."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def join(session: int, name: str = "h2") -> bytes:
     return encode_join(Join(session, 1, b"t" * TOKEN_BYTES, name))
 
 
-class PlaySession:
-    """Says r, then obeys what it reads: + keeps the connection for another session, ! fails, anything else ends it."""
+class ScriptedSession:
+    """Session that sends r, then reads a command: + keeps the connection, ! fails, any other byte ends both."""
 
     def __init__(self, connection: AgentConnection, message: Hello) -> None:
         if message.name == "forbidden":
@@ -58,8 +58,8 @@ class PlaySession:
         return read == b"+"
 
     def join(self, connection: AgentConnection, message: Join) -> None:
-        if message.name == "stranger":
-            raise RemoteProtocolError("stranger does not belong to this chain")
+        if message.name == "uninvited":
+            raise RemoteProtocolError("uninvited does not belong to this chain")
         self.joined.append((connection, message))
 
     def stop(self, reason: str) -> None:
@@ -68,13 +68,13 @@ class PlaySession:
             self.connection.sock.shutdown(socket.SHUT_RD)
 
 
-class Play:
+class Harness:
     """A running server, its sessions, and clients of it."""
 
     def __init__(
         self, settings: Settings, credentials: Credentials, clients: tuple[AgentClientSection, ...] = ()
     ) -> None:
-        self.sessions: list[PlaySession] = []
+        self.sessions: list[ScriptedSession] = []
         seconds = settings.access.handshake_timeout_ms / 1000
         admission = Admission(credentials, clients, seconds)
         self.server = AgentServer(settings, admission, self._make, Reporter())
@@ -82,8 +82,8 @@ class Play:
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()
 
-    def _make(self, connection: AgentConnection, message: Hello) -> PlaySession:
-        self.sessions.append(PlaySession(connection, message))
+    def _make(self, connection: AgentConnection, message: Hello) -> ScriptedSession:
+        self.sessions.append(ScriptedSession(connection, message))
         return self.sessions[-1]
 
     def connect(self, credentials: Credentials | str = "") -> socket.socket:
@@ -102,8 +102,8 @@ class Play:
         assert sock.recv(1) == b"r"
         return sock
 
-    def refused(self, why: RefusalReason, number: int = 1) -> None:
-        eventually(lambda: self.server.refusals.totals[why] == number)
+    def refused(self, category: RefusalReason, number: int = 1) -> None:
+        eventually(lambda: self.server.refusals.totals[category] == number)
 
     def end(self) -> None:
         self.server.stop("the test is over")
@@ -121,26 +121,26 @@ def is_closed(sock: socket.socket) -> bool:
 def quit_reason(sock: socket.socket) -> str:
     """Return the reason that the agent sends before it closes."""
     with sock:
-        said = b""
+        received = b""
         while piece := sock.recv(4096):
-            said += piece
-    (message,) = ControlDecoder().feed(said)
+            received += piece
+    (message,) = ControlDecoder().feed(received)
     assert isinstance(message, Abort)
     return message.reason
 
 
 @contextmanager
-def playing(settings: Settings = ANYWHERE, credentials: Credentials = SECRET, **more: object) -> Iterator[Play]:
-    play = Play(settings, credentials, **more)
+def running(settings: Settings = ANYWHERE, credentials: Credentials = SECRET, **more: object) -> Iterator[Harness]:
+    harness = Harness(settings, credentials, **more)
     try:
-        yield play
+        yield harness
     finally:
-        play.end()
+        harness.end()
 
 
 @pytest.fixture
-def play() -> Iterator[Play]:
-    with playing() as made:
+def harness() -> Iterator[Harness]:
+    with running() as made:
         yield made
 
 
@@ -148,65 +148,65 @@ def limited(**limits: int) -> Settings:
     return replace(ANYWHERE, limits=LimitsSection(**{"unauthenticated_per_host": 1, "unauthenticated": 1, **limits}))
 
 
-def test_a_hello_makes_a_session(play):
-    with play.begin(7) as sock:
+def test_hello_starts_session(harness):
+    with harness.begin(7) as sock:
         sock.sendall(b".")
         assert sock.recv(1) == b"", "it is over, and the connection with it"
-    assert play.sessions[0].hello == hello(7)
-    assert not play.server.refusals.totals
+    assert harness.sessions[0].hello == hello(7)
+    assert not harness.server.refusals.totals
 
 
-def test_a_connection_may_carry_one_session_after_the_other(play):
-    with play.begin(1) as sock:
+def test_connection_carries_consecutive_sessions(harness):
+    with harness.begin(1) as sock:
         sock.sendall(b"+" + encode(hello(2)))
         assert sock.recv(1) == b"r"
         sock.sendall(b"+")
         sock.sendall(encode(hello(1)))
         assert sock.recv(1) == b"r"
-    assert [session.hello.session for session in play.sessions] == [1, 2, 1]
+    assert [session.hello.session for session in harness.sessions] == [1, 2, 1]
 
 
-def test_words_of_a_session_that_has_ended_may_come_late(play):
-    """A sender that has not heard yet that we are through still gives signs of life."""
-    with play.begin(1) as sock:
+def test_server_ignores_late_messages_of_ended_session(harness):
+    """A sender that has not yet received the end of a session still sends heartbeats."""
+    with harness.begin(1) as sock:
         sock.sendall(b"+" + encode(Heartbeat(1, 3)) + encode(Readmitted(1)) + encode(hello(2)))
         assert sock.recv(1) == b"r"
         sock.sendall(b"+" + encode(Heartbeat(1, 3)))
         assert is_closed(sock), "of the last session only"
-    play.refused(RefusalReason.PROTOCOL)
-    assert [session.hello.session for session in play.sessions] == [1, 2]
+    harness.refused(RefusalReason.PROTOCOL)
+    assert [session.hello.session for session in harness.sessions] == [1, 2]
 
 
-def test_no_connection_begins_with_words_of_a_session(play):
-    with play.connect() as sock:
+def test_server_rejects_session_message_before_hello(harness):
+    with harness.connect() as sock:
         sock.sendall(encode(Heartbeat(1, 3)) + encode(hello(1)))
         assert is_closed(sock)
-    play.refused(RefusalReason.PROTOCOL)
-    assert not play.sessions
+    harness.refused(RefusalReason.PROTOCOL)
+    assert not harness.sessions
 
 
-def test_refused_sender_hears_the_reason_and_may_come_again_at_once(play, monkeypatch):
-    """It may use another way while the thread that sent the refusal still works."""
-    told, begun = [], AgentServer._refuse
+def test_rejected_sender_receives_reason_and_may_retry_at_once(harness, monkeypatch):
+    """The session number is free before the refusal is sent, since the sender may retry by then."""
+    running_sessions, really_refuse = [], AgentServer._refuse
 
-    def refuse(server, *words):
-        told.append(len(server._sessions))
-        return begun(server, *words)
+    def refuse(server, *arguments):
+        running_sessions.append(len(server._sessions))
+        return really_refuse(server, *arguments)
 
     monkeypatch.setattr(AgentServer, "_refuse", refuse)
-    sock = play.connect()
+    sock = harness.connect()
     sock.sendall(encode(hello(7, "forbidden")))
     assert quit_reason(sock) == "the name 'forbidden' is not safe"
-    assert told == [0]
-    play.refused(RefusalReason.TARGET)
-    play.begin(7).close()
+    assert running_sessions == [0]
+    harness.refused(RefusalReason.TARGET)
+    harness.begin(7).close()
 
 
-def test_a_neighbor_joins_a_session_and_nothing_of_its_words_is_lost(play):
-    with play.begin(7), play.connect() as neighbor:
+def test_neighbor_joins_session_without_loss_of_following_bytes(harness):
+    with harness.begin(7), harness.connect() as neighbor:
         neighbor.sendall(join(7) + b"GET")
-        eventually(lambda: bool(play.sessions[0].joined))
-        connection, message = play.sessions[0].joined[0]
+        eventually(lambda: bool(harness.sessions[0].joined))
+        connection, message = harness.sessions[0].joined[0]
         assert message.name == "h2" and message.token == b"t" * TOKEN_BYTES
         assert connection.sock.recv(100) == b"GET"
         connection.close()
@@ -214,62 +214,62 @@ def test_a_neighbor_joins_a_session_and_nothing_of_its_words_is_lost(play):
 
 @pytest.mark.parametrize(
     ("number", "name", "reason"),
-    [(8, "h2", "session 8, which is to be joined, does not run here"), (7, "stranger", "does not belong")],
+    [(8, "h2", "session 8, which is to be joined, does not run here"), (7, "uninvited", "does not belong")],
 )
-def test_who_does_not_belong_to_a_session_is_shut_out(play, caplog, number, name, reason):
-    with play.begin(7) as sender, play.connect() as neighbor:
+def test_server_rejects_join_of_unknown_session_or_host(harness, caplog, number, name, reason):
+    with harness.begin(7) as sender, harness.connect() as neighbor:
         neighbor.sendall(join(number, name))
         assert neighbor.recv(1) == b""
-        play.refused(RefusalReason.JOIN)
+        harness.refused(RefusalReason.JOIN)
         sender.sendall(b".")
     assert reason in caplog.text
 
 
-def test_a_message_that_is_never_finished_has_a_deadline():
+def test_incomplete_first_message_has_deadline():
     settings = replace(ANYWHERE, access=replace(ANYWHERE.access, handshake_timeout_ms=2000.0))
-    with playing(settings) as play, play.connect() as sock:
+    with running(settings) as harness, harness.connect() as sock:
         sock.sendall(encode(hello(7))[:20])
         assert sock.recv(1) == b""
-        play.refused(RefusalReason.PROTOCOL)
+        harness.refused(RefusalReason.PROTOCOL)
 
 
-def test_one_host_does_not_take_every_place():
+def test_one_host_cannot_occupy_all_connections():
     settings = limited(unauthenticated=5)
     settings = replace(settings, agent=AgentSection(listen=Endpoint("0.0.0.0", 0)))
-    with playing(settings) as play, play.plain():
-        eventually(lambda: play.server._admission.unauthenticated == 1)
+    with running(settings) as harness, harness.plain():
+        eventually(lambda: harness.server._admission.unauthenticated == 1)
         with pytest.raises(AuthenticationError, match="1 connections of your host"):
-            play.connect()
-        from_elsewhere = socket.create_connection(("127.0.0.1", play.server.endpoint.port), 5, ("127.0.0.77", 0))
+            harness.connect()
+        from_elsewhere = socket.create_connection(("127.0.0.1", harness.server.endpoint.port), 5, ("127.0.0.77", 0))
         with from_elsewhere:
-            eventually(lambda: play.server._admission.unauthenticated == 2)
+            eventually(lambda: harness.server._admission.unauthenticated == 2)
 
 
-def test_an_end_is_told_to_senders(play):
-    sock = play.begin(7)
-    play.server.stop("the agent is ending (SIGTERM)")
+def test_stopping_server_sends_reason_to_senders(harness):
+    sock = harness.begin(7)
+    harness.server.stop("the agent is ending (SIGTERM)")
     assert quit_reason(sock) == "the agent is ending (SIGTERM)"
-    play.thread.join(30)
-    assert not play.thread.is_alive()
+    harness.thread.join(30)
+    assert not harness.thread.is_alive()
     with pytest.raises(ConnectionRefusedError):
-        play.plain()
+        harness.plain()
 
 
-def test_who_is_silent_does_not_hold_up_the_end(play):
-    with play.plain(), play.connect(), play.connect():
-        eventually(lambda: play.server._admission.guests == 2)
-        play.end()
+def test_silent_connections_do_not_delay_stop(harness):
+    with harness.plain(), harness.connect(), harness.connect():
+        eventually(lambda: harness.server._admission.guests == 2)
+        harness.end()
 
 
-def test_a_session_that_does_not_end_holds_up_the_end_for_a_bounded_time(monkeypatch, caplog):
-    monkeypatch.setattr(PlaySession, "stop", lambda self, reason: None)
-    with playing(replace(ANYWHERE, agent=replace(ANYWHERE.agent, stop_timeout_ms=100.0))) as play, play.begin(7):
-        play.end()
+def test_hanging_session_delays_stop_for_bounded_time(monkeypatch, caplog):
+    monkeypatch.setattr(ScriptedSession, "stop", lambda self, reason: None)
+    with running(replace(ANYWHERE, agent=replace(ANYWHERE.agent, stop_timeout_ms=100.0))) as harness, harness.begin(7):
+        harness.end()
     assert "did not end in time" in caplog.text
 
 
-def test_a_session_that_fails_harms_no_other(play, caplog):
-    with play.begin(1) as other, play.begin(2) as failing:
+def test_failed_session_does_not_affect_others(harness, caplog):
+    with harness.begin(1) as other, harness.begin(2) as failing:
         failing.sendall(b"!")
         assert failing.recv(1) == b""
         assert "ZeroDivisionError" in caplog.text
@@ -277,7 +277,7 @@ def test_a_session_that_fails_harms_no_other(play, caplog):
         assert other.recv(1) == b"r", "its number is free again"
 
 
-def test_certificate_of_a_neighbor_joins_the_session_of_a_sender(tmp_path):
+def test_neighbor_certificate_may_join_session_of_sender(tmp_path):
     authority = Authority(tmp_path, "ca")
 
     def files(subject: str, alternatives: str = "") -> TlsFiles:
@@ -286,28 +286,28 @@ def test_certificate_of_a_neighbor_joins_the_session_of_a_sender(tmp_path):
 
     clients = (AgentClientSection(common_name="h2", role=NEIGHBOR), AgentClientSection(common_name="head"))
     with (
-        playing(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as play,
-        play.connect(files("/CN=head")) as sender,
-        play.connect(files("/CN=h2")) as joining,
+        running(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as harness,
+        harness.connect(files("/CN=head")) as sender,
+        harness.connect(files("/CN=h2")) as joining,
     ):
         sender.sendall(encode(hello(7)))
         assert sender.recv(1) == b"r"
         joining.sendall(join(7))
-        eventually(lambda: bool(play.sessions[0].joined))
-        play.sessions[0].joined[0][0].close()
+        eventually(lambda: bool(harness.sessions[0].joined))
+        harness.sessions[0].joined[0][0].close()
 
 
-def test_ports_in_use_are_named(play):
+def test_port_in_use_is_named_in_error(harness):
     with pytest.raises(CannotListenError, match=r"cannot listen on 127\.0\.0\.1:\d+: Address already in use; change"):
-        Play(replace(ANYWHERE, agent=AgentSection(listen=play.server.endpoint)), SECRET)
+        Harness(replace(ANYWHERE, agent=AgentSection(listen=harness.server.endpoint)), SECRET)
 
 
-def test_ipv6_is_served():
+def test_server_listens_on_ipv6():
     if not socket.has_ipv6:
         pytest.skip("needs IPv6")
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("needs IPv6 on loopback")
-    with playing(replace(ANYWHERE, agent=AgentSection(listen=Endpoint("::1", 0)))) as play:
-        play.begin(1).close()
+    with running(replace(ANYWHERE, agent=AgentSection(listen=Endpoint("::1", 0)))) as harness:
+        harness.begin(1).close()

@@ -1,4 +1,4 @@
-"""The agent's configuration: what is understood, and what is refused in one sentence."""
+"""The agent's configuration: accepted settings, and one-line errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def uncommented(text: str) -> str:
     return re.sub(r"^# (?=\[|\w+ = |    \{|\])", "", text, flags=re.MULTILINE)
 
 
-def test_the_example_is_the_defaults_and_a_folder_that_users_may_read():
+def test_example_equals_defaults_with_readable_folder():
     settings = load(EXAMPLE)
     folder = f'[[folder]]\nname = "incoming"\npath = "{settings.folder[0].path}"'
     assert settings == parse(f'[agent]\nfile_mode = "0644"\n{folder}')
 
 
-def test_what_the_example_proposes_is_understood():
+def test_commented_settings_of_example_are_valid():
     upper, lower = EXAMPLE.read_text().split("# ... or a secret")
     by_certificates = parse(uncommented(upper))
     assert by_certificates.access.client[1].role == NEIGHBOR and by_certificates.command[0].name == "untar"
@@ -37,7 +37,7 @@ def test_what_the_example_proposes_is_understood():
     assert by_secret.access.secret_file == Path("/etc/blast/agent.secret") and by_secret.log.level == "info"
 
 
-def test_every_key_of_the_schema_stands_in_the_example():
+def test_example_documents_every_key():
     import dataclasses
 
     def keys(section):
@@ -52,7 +52,7 @@ def test_every_key_of_the_schema_stands_in_the_example():
     assert not [key for key in keys(parse(FOLDER)) if f"{key} = " not in text]
 
 
-def test_all_that_can_be_said_is_understood():
+def test_settings_of_every_section_are_parsed():
     settings = parse(
         '[agent]\nlisten = "[::1]:0"\noptical_address = "10.1.0.2"\nstop_timeout_ms = 100\n'
         + FOLDER
@@ -93,7 +93,7 @@ def test_all_that_can_be_said_is_understood():
         ("a = " + "[" * 5000, "not TOML"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(text, sentence):
+def test_invalid_setting_is_reported_in_one_sentence(text, sentence):
     with pytest.raises(SettingsError) as caught:
         parse(text)
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_in_one_sentence(text, sentence):
         ('secret_file = "/s"\nclient = [{ common_name = "a" }]', "access.client needs a CA"),
     ],
 )
-def test_beyond_loopback_everybody_proves_who_he_is(access, sentence):
+def test_listening_beyond_loopback_requires_authentication(access, sentence):
     with pytest.raises(SettingsError) as caught:
         parse(f'{FOLDER}[agent]\nlisten = "0.0.0.0:9095"\n[access]\n{access}')
     assert sentence in str(caught.value)
@@ -123,12 +123,12 @@ def test_beyond_loopback_everybody_proves_who_he_is(access, sentence):
 @pytest.mark.parametrize(
     "text", ["", "127.0.0.1", "host:80", "127.0.0.1:", "127.0.0.1:65536", "::1:80", "[127.0.0.1]:1"]
 )
-def test_what_is_no_endpoint_is_refused(text):
+def test_invalid_endpoint_is_rejected(text):
     with pytest.raises(ValueError, match="IP-ADDRESS:PORT"):
         parse_listening(text)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_configuration_file_is_named(tmp_path):
     with pytest.raises(SettingsError, match=r"absent\.toml cannot be read: No such file or directory"):
         load(tmp_path / "absent.toml")
     broken = tmp_path / "latin.toml"
@@ -141,17 +141,17 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["640", "0640", "0600", "0666"])
-def test_modes_of_files_that_can_be(mode):
+def test_valid_file_mode_is_accepted(mode):
     assert parse(f'{FOLDER}[agent]\nfile_mode = "{mode}"\n').agent.file_mode == mode
 
 
 @pytest.mark.parametrize("mode", ['"0400"', '"0888"', '"rw-r--r--"', '""', '"17777"', "0o640", "640"])
-def test_modes_of_files_that_cannot(mode):
+def test_invalid_file_mode_is_rejected(mode):
     with pytest.raises(SettingsError, match=r"agent\.file_mode: must be "):
         parse(f"{FOLDER}[agent]\nfile_mode = {mode}\n")
 
 
-def test_what_is_received_is_durable_and_private_unless_the_file_says_otherwise():
+def test_received_files_are_durable_and_private_by_default():
     agent = parse(FOLDER).agent
     assert agent.durable and agent.file_mode == "0600"
     assert not parse(f"{FOLDER}[agent]\ndurable = false\n").agent.durable

@@ -1,4 +1,4 @@
-"""What a sender orders of a host without an agent: a line of shell, a path; and what the host's own log has of it."""
+"""Orders for hosts without an agent, a shell command or a path, and their record in the host's log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ordered(folder: str = "", **options: object) -> on_demand.Order:
 
 
 def run(line: str, given: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """As an agent runs it."""
+    """Run a command line like an agent."""
     command = table_of(line, "")["run"]
     return subprocess.run(command, input=given, capture_output=True, check=False, timeout=60, env=environment)
 
@@ -46,14 +46,14 @@ PATHS = {"PATH": "/usr/bin:/bin"}
 
 
 @pytest.mark.skipif(shutil.which("bash", path=PATHS["PATH"]) is None, reason="needs bash, or a sh with pipefail")
-def test_a_part_of_a_pipeline_that_fails_is_a_failure() -> None:
+def test_failed_part_of_shell_pipeline_fails_command() -> None:
     done = run("no-such-program-here | cat", b"data", **PATHS)
     assert done.returncode == 127 and b"not found" in done.stderr
     assert run("exit 3", **PATHS).returncode == 3
     assert run("cat >/dev/null; false || true", **PATHS).returncode == 0
 
 
-def test_a_host_that_has_only_a_plain_shell_runs_it_too(tmp_path: Path) -> None:
+def test_command_line_runs_in_plain_shell(tmp_path: Path) -> None:
     assert run("IFS= read -r word; echo $word", b"x  y\n", PATH=str(tmp_path)).stdout == b"x y\n"
 
 
@@ -67,13 +67,13 @@ def test_a_host_that_has_only_a_plain_shell_runs_it_too(tmp_path: Path) -> None:
         ("cat >{file_name}", r'"\$BLAST_FILE_NAME"'),
     ],
 )
-def test_what_is_no_line_is_refused_at_once(line: str, sentence: str) -> None:
+def test_invalid_command_line_is_rejected(line: str, sentence: str) -> None:
     with pytest.raises(WrongInputError, match=sentence):
         table_of(line, "")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=MAX_BYTES // 4))
-def test_every_line_that_is_taken_arrives_as_it_is(line: str) -> None:
+def test_accepted_command_line_arrives_unchanged(line: str) -> None:
     if not line.strip():
         return
     order = _order(SECRET, "", StartOptions(line=line), "h2")
@@ -82,7 +82,7 @@ def test_every_line_that_is_taken_arrives_as_it_is(line: str) -> None:
     assert command.run[-1] == line and command.report_errors
 
 
-def test_a_line_comes_alone_and_runs_where_it_is_told(tmp_path: Path) -> None:
+def test_command_line_is_only_permission_and_runs_in_folder(tmp_path: Path) -> None:
     for folder, expected in (("", "/"), (str(tmp_path), str(tmp_path))):
         settings = ordered(folder, line="tar -xzC /opt/").settings
         assert str(settings.command[0].folder) == expected
@@ -99,7 +99,7 @@ def test_a_line_comes_alone_and_runs_where_it_is_told(tmp_path: Path) -> None:
         ({}, "", "must be an absolute path"),
     ],
 )
-def test_what_cannot_be_ordered_is_refused_before_any_host_is_asked(
+def test_invalid_order_is_rejected_before_hosts_are_contacted(
     options: dict[str, str], folder: str, sentence: str
 ) -> None:
     with pytest.raises(WrongInputError, match=sentence), started_agents(["h2"], folder, StartOptions(**options)):
@@ -109,7 +109,7 @@ def test_what_cannot_be_ordered_is_refused_before_any_host_is_asked(
 # --------------------------------------------------------------------------------------------------------- paths
 
 
-def test_a_path_is_a_file_or_a_device_as_the_host_has_it(tmp_path: Path) -> None:
+def test_path_becomes_folder_or_device_depending_on_host(tmp_path: Path) -> None:
     (tmp_path / "old").touch()
     for name in ("old", "new"):
         assert tables_of(f"{tmp_path}/{name}") == {"folder": [{"name": TARGET, "path": str(tmp_path)}]}
@@ -118,7 +118,7 @@ def test_a_path_is_a_file_or_a_device_as_the_host_has_it(tmp_path: Path) -> None
     assert "device" in tables_of(f"{tmp_path}/by-name")
 
 
-def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_path_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path, sentence in (
         (str(tmp_path), "is a folder"),
@@ -132,7 +132,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
             tables_of(path)
 
 
-def test_a_path_comes_alone_with_the_name_of_the_host(tmp_path: Path) -> None:
+def test_path_is_only_permission_and_contains_host_name(tmp_path: Path) -> None:
     settings = ordered(path=f"{tmp_path}/{{host}}/x").settings
     assert [(folder.name, str(folder.path)) for folder in settings.folder] == [(TARGET, f"{tmp_path}/h2")]
     assert permissions_of(ordered(path="/dev/null").settings) == "overwrite /dev/null"
@@ -144,7 +144,7 @@ def test_a_path_comes_alone_with_the_name_of_the_host(tmp_path: Path) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    # An address has room for a hundred bytes or so.
+    # The address of a Unix socket has room for about a hundred bytes.
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind("log")
@@ -162,7 +162,9 @@ def records(log: socket.socket) -> list[str]:
 
 
 @given(line=st.text(max_size=3000))
-def test_nothing_hides_from_the_log(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+def test_log_record_contains_whole_line_in_printable_pieces(
+    tmp_path_factory: pytest.TempPathFactory, line: str
+) -> None:
     folder = tmp_path_factory.mktemp("log")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(folder / "log"))
@@ -176,13 +178,13 @@ def test_nothing_hides_from_the_log(tmp_path_factory: pytest.TempPathFactory, li
     assert "".join(pieces) == "".join(c if c.isprintable() else repr(c)[1:-1] for c in f"may run {line}")
 
 
-def test_who_has_ordered_it_is_told_as_ssh_says() -> None:
+def test_client_description_names_user_and_ssh_address() -> None:
     assert client_description({"SSH_CONNECTION": "10.0.0.1 4711 10.0.0.2 22"}) == f"user {os.geteuid()}, from 10.0.0.1"
     assert client_description({}) == f"user {os.geteuid()}, from an unknown address"
 
 
 @pytest.mark.usefixtures("own_signals")
-def test_an_agent_says_first_what_it_may_do(
+def test_agent_reports_and_logs_permissions_before_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorded: list[str] = []
@@ -194,14 +196,16 @@ def test_an_agent_says_first_what_it_may_do(
     assert len(recorded) == 1 and recorded[0].endswith("may run gunzip | dd of=/dev/sda2")
 
 
-def test_a_configuration_may_let_senders_hear_errors() -> None:
+def test_configuration_may_report_command_errors_to_senders() -> None:
     table = {"name": "c", "run": ["/bin/cat"]}
-    told = [from_tables({"command": [table | more]}).command[0].report_errors for more in ({}, {"report_errors": True})]
-    assert told == [False, True]
+    reported = [
+        from_tables({"command": [table | more]}).command[0].report_errors for more in ({}, {"report_errors": True})
+    ]
+    assert reported == [False, True]
 
 
-def test_all_that_a_phase_needs_is_loaded_before_ready():
-    """A hundred bare hosts on few processors, each of which loaded it at its first phase, came too late to that."""
+def test_receiver_modules_are_loaded_before_ready():
+    """A hundred bare hosts on few processors that load modules in their first phase would be late for it."""
     code = (
         "import sys; from blast_transport.session.registry import load_receivers; load_receivers();"
         "before = set(sys.modules);"

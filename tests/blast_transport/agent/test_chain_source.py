@@ -1,4 +1,4 @@
-"""Who may fetch from the source of a chain, and who may pass for it."""
+"""Authentication between the source of a chain and the nodes that fetch from it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ def meet(
 
 
 @pytest.mark.parametrize("alternatives", ["DNS:h3", "DNS:elsewhere,DNS:H3", "IP:10.0.0.3", "DNS:*.rack3.example"])
-def test_they_meet_over_tls(pool: ThreadPoolExecutor, files: Callable[..., TlsFiles], alternatives: str) -> None:
-    """The source's certificate names no host, and needs not."""
+def test_node_connects_to_source_over_tls(
+    pool: ThreadPoolExecutor, files: Callable[..., TlsFiles], alternatives: str
+) -> None:
+    """The source's certificate need not name a host."""
     nodes = ["h2", "h3", "10.0.0.3", "h7.rack3.example"]
     ends = meet(pool, files("/OU=hosts/CN=h3", alternatives), files("/CN=head"), nodes)
     with ends[0].result(30) as node, ends[1].result(30) as source:
@@ -64,14 +66,14 @@ def test_they_meet_over_tls(pool: ThreadPoolExecutor, files: Callable[..., TlsFi
         assert type(node) is type(source) and "SSL" in type(node).__name__
 
 
-def test_they_meet_by_a_secret(pool: ThreadPoolExecutor) -> None:
+def test_node_connects_to_source_by_shared_secret(pool: ThreadPoolExecutor) -> None:
     ends = meet(pool, SharedSecret(b"s" * 32), SharedSecret(b"s" * 32), ["h3"])
     with ends[0].result(30) as node, ends[1].result(30) as source:
         assert node.keys.hide(1, b"k" * 32) == source.keys.hide(1, b"k" * 32)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("alternatives", ["DNS:h4", "DNS:h3.example", "IP:10.0.0.4", "DNS:*.example", "DNS:*"])
-def test_who_is_no_node_of_the_chain_gets_nothing(
+def test_source_rejects_certificate_of_host_outside_chain(
     pool: ThreadPoolExecutor, files: Callable[..., TlsFiles], alternatives: str
 ) -> None:
     ends = meet(pool, files("/OU=hosts/CN=h3", alternatives), files("/CN=head"), ["h3", "10.0.0.3", "h7.rack.example"])
@@ -80,7 +82,9 @@ def test_who_is_no_node_of_the_chain_gets_nothing(
     ends[0].result(30).close()
 
 
-def test_a_stranger_gets_nothing(pool: ThreadPoolExecutor, files: Callable[..., TlsFiles]) -> None:
+def test_source_and_node_reject_certificate_of_other_ca(
+    pool: ThreadPoolExecutor, files: Callable[..., TlsFiles]
+) -> None:
     ends = meet(pool, files("/OU=hosts/CN=h3", "DNS:h3", signer=1), files("/CN=head"), ["h3"])
     with pytest.raises(AuthenticationError, match="certificate is not that of"):
         ends[1].result(30)
@@ -89,15 +93,15 @@ def test_a_stranger_gets_nothing(pool: ThreadPoolExecutor, files: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    ("source", "why"), [("/OU=hosts/CN=h2", "may not send"), ("/OU=guests/CN=x", "matches no entry")]
+    ("source", "reason"), [("/OU=hosts/CN=h2", "may not send"), ("/OU=guests/CN=x", "matches no entry")]
 )
-def test_who_may_not_send_cannot_pass_for_the_source(
-    pool: ThreadPoolExecutor, files: Callable[..., TlsFiles], source: str, why: str
+def test_node_rejects_source_whose_certificate_may_not_send(
+    pool: ThreadPoolExecutor, files: Callable[..., TlsFiles], source: str, reason: str
 ) -> None:
     ends = meet(pool, files("/OU=hosts/CN=h3", "DNS:h3"), files(source, "DNS:h2"), ["h3"])
-    with pytest.raises(AuthenticationError, match=why):
+    with pytest.raises(AuthenticationError, match=reason):
         ends[0].result(30)
     try:
         ends[1].result(30).close()
     except AuthenticationError:
-        assert why == "matches no entry"
+        assert reason == "matches no entry"

@@ -1,4 +1,4 @@
-"""A control connection to somebody who does not speak our protocol says what to do."""
+"""Control connections: errors of peers of other protocols, and the count of received segments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blast_transport.links.control_connection import ControlConnection
 from tests.support.waiting import eventually
 
 
-def test_an_agent_that_wants_a_proof_is_told_apart_from_one_that_speaks_nonsense() -> None:
+def test_connection_without_secret_reports_agent_that_requires_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = ControlConnection(socket.create_connection(server.getsockname()))
         with server.accept()[0] as other:
@@ -24,7 +24,7 @@ def test_an_agent_that_wants_a_proof_is_told_apart_from_one_that_speaks_nonsense
         connection.close()
 
 
-def test_what_has_come_is_counted_before_it_is_read() -> None:
+def test_segments_are_counted_before_they_are_read() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = ControlConnection(socket.create_connection(server.getsockname()))
         with server.accept()[0] as other:
@@ -36,18 +36,18 @@ def test_what_has_come_is_counted_before_it_is_read() -> None:
         connection.close()
 
 
-class ToldLittle(socket.socket):
-    """As under an emulator of Linux, which hands over the first number of `tcp_info` alone."""
+class ShortTcpInfoSocket(socket.socket):
+    """Socket of a Linux emulator, which returns only the first number of `tcp_info`."""
 
     def getsockopt(self, *option: int) -> Any:
-        told: Any = super().getsockopt(*option)
-        return told[:4] if option[:2] == (socket.IPPROTO_TCP, socket.TCP_INFO) else told
+        value: Any = super().getsockopt(*option)
+        return value[:4] if option[:2] == (socket.IPPROTO_TCP, socket.TCP_INFO) else value
 
 
-def test_who_is_not_told_what_has_come_counts_nothing() -> None:
+def test_segment_count_is_zero_without_full_tcp_info() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         dialled = socket.create_connection(server.getsockname())
-        connection = ControlConnection(ToldLittle(fileno=dialled.detach()))
+        connection = ControlConnection(ShortTcpInfoSocket(fileno=dialled.detach()))
         with server.accept()[0] as other:
             other.sendall(b"1")
             assert connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256) != b""

@@ -1,4 +1,4 @@
-"""Bounds of connections follow how many files the process may open."""
+"""Limits of connections follow the number of files that the process may open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOUNDS = st.lists(st.integers(1, 5000), min_size=1, max_size=8)
 
 
 @given(BOUNDS, st.integers(64, 10_000), st.integers(0, 100))
-def test_shares_fit_into_what_is_left(bounds: list[int], left: int, own: int) -> None:
+def test_shares_fit_into_remaining_descriptors(bounds: list[int], left: int, own: int) -> None:
     room = descriptors(RESERVED + own + left, own, sum(bounds), minimum=64)
     shares = [room.share(bound) for bound in bounds]
     assert sum(shares) <= max(left, sum(bounds) if sum(bounds) <= left else left + 4 * len(bounds))
@@ -25,14 +25,14 @@ def test_shares_fit_into_what_is_left(bounds: list[int], left: int, own: int) ->
     assert all(share >= min(4, bound) for share, bound in zip(shares, bounds, strict=True))
 
 
-def test_too_few_descriptors_are_an_error_that_says_how_many_are_needed() -> None:
+def test_too_low_descriptor_limit_names_required_number() -> None:
     with pytest.raises(
         DescriptorLimitError, match=f"may open 100 files and needs {RESERVED + 10 + 64}: raise its limit"
     ):
         descriptors(100, 10, 1000, minimum=64)
 
 
-def test_an_agent_has_no_more_connections_than_descriptors() -> None:
+def test_agent_limits_connections_to_available_descriptors() -> None:
     settings = Settings(agent=AgentSection())
     assert within_descriptors(settings, 10_000) is settings
     few = within_descriptors(settings, 256).limits

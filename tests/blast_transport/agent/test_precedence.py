@@ -1,4 +1,4 @@
-"""What opens a connection goes before other packets, what follows does not: as the listener's kernel saw the SYN."""
+"""Packets that open a connection are expedited, later ones are not; the listener's kernel saves the SYN."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def syn_of(accepted: socket.socket) -> bytes:
 @pytest.mark.parametrize(
     ("connect", "admission"), [(dial, Admission(None)), (dialer(SECRET), Admission(SECRET))], ids=["plain", "secret"]
 )
-def test_only_the_opening_is_expedited(connect: Dialer, admission: Admission) -> None:
+def test_only_opening_packets_are_expedited(connect: Dialer, admission: Admission) -> None:
     with listening() as listener, ThreadPoolExecutor() as pool:
         dialled = pool.submit(connect, ("h", *listener.getsockname()), 5.0)
         accepted, _ = listener.accept()
@@ -41,7 +41,7 @@ def test_only_the_opening_is_expedited(connect: Dialer, admission: Admission) ->
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
-def test_by_ipv6_as_well() -> None:
+def test_opening_packets_are_expedited_over_ipv6() -> None:
     try:
         listener = listening(socket.AF_INET6, "::1")
     except OSError:
@@ -59,6 +59,6 @@ def refused() -> tuple[str, int]:
 
 
 @pytest.mark.parametrize(("where", "error"), [(refused, ConnectionRefusedError), (lambda: ("h.invalid", 1), OSError)])
-def test_what_cannot_be_reached_is_an_error(where: Callable[[], tuple[str, int]], error: type[OSError]) -> None:
+def test_unreachable_host_raises_error(where: Callable[[], tuple[str, int]], error: type[OSError]) -> None:
     with pytest.raises(error):
         open_connection(*where(), 5.0)

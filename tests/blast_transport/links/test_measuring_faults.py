@@ -1,4 +1,4 @@
-"""Measurements with hosts that lie, are late, are busy or cannot even be named: all of them end, with a reason."""
+"""Measurements with faulty, late, busy or unresolvable hosts: each ends with a reason."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ from blast_transport.wire.measuring import (
     Probe,
     SourceResult,
 )
-from tests.blast_transport.links.test_measuring import Talk
-from tests.support.measured_hosts import Host, host
+from tests.blast_transport.links.test_measuring import MeasuringClient
+from tests.support.transport.measured_hosts import Host, host
 from tests.support.waiting import HANGING, eventually
 
-Say = Callable[[MeasuringMessage], None]
+Send = Callable[[MeasuringMessage], None]
 
 
 @contextmanager
-def lying_agent(name: str, script: Callable[[Say], object]) -> Iterator[Address]:
-    """Run an agent that receives one order, plays `script`, and closes when the other side does.
+def lying_agent(name: str, script: Callable[[Send], object]) -> Iterator[Address]:
+    """Run an agent that receives one order, runs `script`, and closes when the other side does.
 
     `script` is called with a function that sends messages.
     """
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def play() -> None:
-            with Talk((name, *listening.getsockname()), lambda *_: listening.accept()[0]) as talk, suppress(OSError):
-                talk.hear()
-                script(talk.say)
-                talk.sock.recv(1)
+        def serve() -> None:
+            with (
+                MeasuringClient((name, *listening.getsockname()), lambda *_: listening.accept()[0]) as client,
+                suppress(OSError),
+            ):
+                client.receive()
+                script(client.send)
+                client.sock.recv(1)
 
-        thread = threading.Thread(target=play, daemon=True)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield (name, *listening.getsockname())
         thread.join(HANGING)
@@ -78,40 +81,40 @@ def in_time(flows: list[tuple[Address | None, Address]], dialer=dial, size: Flow
     return found[0]
 
 
-# --------------------------------------------------------------------------------------------------- who lies
+# --------------------------------------------------------------------------------------------------- faulty hosts
 
 
-def test_who_says_that_it_waits_again_and_again_is_not_waited_for_again_and_again(hosts, monkeypatch):
+def test_agent_that_repeats_accepted_is_given_up(hosts, monkeypatch):
     monkeypatch.setattr(flows_module, "JOIN_SECONDS", 0.2)
 
-    def script(say: Say) -> None:
+    def script(send: Send) -> None:
         for _ in range(100):
-            say(Accepted())
-            time.sleep(0.02)  # It says so at its own pace.
+            send(Accepted())
+            time.sleep(0.02)  # The agent chooses its own pace.
 
     with lying_agent("liar", script) as liar:
         found = in_time([(liar, hosts[0].address)])
     assert found.failed == {"h0": "liar: unexpected message Accepted"}
 
 
-def test_a_source_fails_no_targets_but_its_own(hosts):
-    told = (Accepted(), SourceResult(0, (("h1", "gone"), ("h3", "gone"))))
-    with lying_agent("liar", lambda say: [say(message) for message in told]) as liar:
+def test_source_cannot_fail_targets_of_other_sources(hosts):
+    answers = (Accepted(), SourceResult(0, (("h1", "gone"), ("h3", "gone"))))
+    with lying_agent("liar", lambda send: [send(message) for message in answers]) as liar:
         found = in_time([(hosts[0].address, hosts[1].address), (liar, hosts[3].address)])
     assert found.measured.keys() == {"h1"} and found.failed == {"h3": "gone"}
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answer",
     [
         MeasurementResult(1 << 30, 5e-324, 1e6),
         MeasurementResult(1 << 40, 1e-12, 1e6),
         MeasurementResult(1 << 20, 1.0, 0.3),
     ],
 )
-def test_what_cannot_be_or_is_next_to_nothing_makes_a_network_file_all_the_same(monkeypatch, told):
+def test_extreme_measurements_yield_valid_capacities(monkeypatch, answer):
     def measured(flows, *_: object) -> FlowsMeasured:
-        return FlowsMeasured({target[0]: told for _, target in flows}, {}, {})
+        return FlowsMeasured({target[0]: answer for _, target in flows}, {}, {})
 
     monkeypatch.setattr(by_agents, "measure_flows", measured)
     names = ["h0", "h1", "h2"]
@@ -120,17 +123,17 @@ def test_what_cannot_be_or_is_next_to_nothing_makes_a_network_file_all_the_same(
     assert min(rates) >= 1 and max(rates) <= 1e18
 
 
-# ---------------------------------------------------------------------------------------------------- who is late
+# ---------------------------------------------------------------------------------------------------- late hosts
 
 
-def test_a_source_that_is_reached_when_its_target_has_given_up_is_not_waited_for(hosts, monkeypatch):
+def test_client_does_not_wait_for_source_that_starts_too_late(hosts, monkeypatch):
     monkeypatch.setattr(sink_module, "JOIN_SECONDS", 0.2)
 
     def late(address: Address, seconds: float):
         if address[0] == "h1":
             eventually(lambda: hosts[0].server._measurements._running is not None, "the sink to wait")
             eventually(lambda: hosts[0].server._measurements._running is None, "the sink to give up")
-            time.sleep(0.1)  # Later than the sink's own end, whose answer is on its way by then.
+            time.sleep(0.1)  # After the sink gave up and sent its answer.
         return dial(address, seconds)
 
     target = hosts[0].address
@@ -138,7 +141,7 @@ def test_a_source_that_is_reached_when_its_target_has_given_up_is_not_waited_for
     assert found.measured.keys() == {"h0"}
 
 
-def test_a_target_that_is_not_reached_in_time_is_told_to_have_failed(monkeypatch):
+def test_source_reports_target_that_it_does_not_reach_in_time(monkeypatch):
     monkeypatch.setattr(source_module, "DIAL_SECONDS", 0.05)
     monkeypatch.setattr(source_module, "ANSWER_SECONDS", 0.05)
     enough = threading.Event()
@@ -154,26 +157,26 @@ def test_a_target_that_is_not_reached_in_time_is_told_to_have_failed(monkeypatch
     assert sent == SourceResult(0, (("slow", "no answer within 0.05 s"),))
 
 
-# ------------------------------------------------------------------------------------------- who cannot be named
+# ------------------------------------------------------------------------------------------- unresolvable hosts
 
 
 @pytest.mark.parametrize("name", ["a..b", "a" * 300, ".h1"])
-def test_a_name_that_no_host_can_have_is_a_host_that_is_not_reached(name):
+def test_invalid_host_name_is_reported_as_unreachable(name):
     found = in_time([(HERE, ("h1", name, 9095))])
     assert found.failed["h1"].startswith(f"cannot connect to {name}:9095: ") and found.away.keys() == {"h1"}
 
 
-def test_an_agent_that_is_told_to_send_to_such_a_name_says_so(hosts):
+def test_agent_reports_invalid_host_name_of_target(hosts):
     found = in_time([(hosts[0].address, hosts[1].address)], size=FlowSize(1 << 16, 0.1))
     assert found.measured
-    with Talk(hosts[0].address) as commander:
-        commander.say(Measure(TOKEN, 1 << 20, 1.0, 1, (("h1", "a..b", 1),)))
-        assert commander.hear() == Accepted()
-        answer = commander.hear()
+    with MeasuringClient(hosts[0].address) as commander:
+        commander.send(Measure(TOKEN, 1 << 20, 1.0, 1, (("h1", "a..b", 1),)))
+        assert commander.receive() == Accepted()
+        answer = commander.receive()
     assert isinstance(answer, SourceResult) and answer.failed[0][1].startswith("cannot connect to a..b:1: ")
 
 
-def test_a_dialer_that_fails_in_a_way_nobody_thought_of_is_a_connection_that_failed():
+def test_unexpected_dialer_error_is_reported_as_failed_connection():
     def broken(address: Address, seconds: float):
         raise ValueError("server_hostname cannot start with a leading dot")
 
@@ -187,33 +190,33 @@ def test_a_dialer_that_fails_in_a_way_nobody_thought_of_is_a_connection_that_fai
     )
 
 
-# -------------------------------------------------------------------------------------------------- who is busy
+# -------------------------------------------------------------------------------------------------- busy hosts
 
 
-def test_a_busy_host_does_not_keep_others_from_being_measured(hosts):
-    with Talk(hosts[0].address) as other:
-        other.say(Measure(TOKEN, 1 << 20, 10.0))
-        assert other.hear() == Accepted()
+def test_busy_host_does_not_block_other_measurements(hosts):
+    with MeasuringClient(hosts[0].address) as other:
+        other.send(Measure(TOKEN, 1 << 20, 10.0))
+        assert other.receive() == Accepted()
         pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
         found = measure_flows(pairs, dial, SMALL, busy_timeout=0.0)
     assert found.measured.keys() == {"h3"} and found.failed.keys() == {"h1"}
     assert "h0: another measurement is at work on this host" in found.failed["h1"] and not found.away
 
 
-def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
-    with Talk(hosts[0].address) as other:
-        other.say(Measure(TOKEN, 1 << 20, 10.0))
-        assert other.hear() == Accepted()
+def test_probe_of_transfer_does_not_wait_for_busy_host(hosts):
+    with MeasuringClient(hosts[0].address) as other:
+        other.send(Measure(TOKEN, 1 << 20, 10.0))
+        assert other.receive() == Accepted()
         probe = DeliveryRound([hosts[0].address], RoundSettings())._probe("here")
         with pytest.raises(LinkFailedError, match="another measurement is at work on this host"):
             probe("here", "h0")
         eventually(lambda: hosts[0].refused() == 1, "the one try to be counted")
 
 
-# ------------------------------------------------------------------------------------------------- what else fails
+# ------------------------------------------------------------------------------------------------- other failures
 
 
-def test_a_source_here_that_cannot_go_on_fails_its_links(hosts, monkeypatch):
+def test_local_source_failure_fails_its_links(hosts, monkeypatch):
     def broken(source: MeasurementSource) -> None:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
@@ -222,9 +225,9 @@ def test_a_source_here_that_cannot_go_on_fails_its_links(hosts, monkeypatch):
     assert found.failed == {"h0": "Cannot allocate memory"}
 
 
-def test_what_waited_for_a_paused_host_is_one_lump_however_often_it_has_to_read():
+def test_data_queued_during_pause_counts_as_one_arrival():
     class Full:
-        """A socket whose kernel has had time to take in more than is read at once."""
+        """A socket whose kernel holds more data than one read returns."""
 
         waiting = (3 << 18) - 1000
 
@@ -241,13 +244,13 @@ def test_what_waited_for_a_paused_host_is_one_lump_however_often_it_has_to_read(
     assert sink._arrivals.bytes == (3 << 18) - 1000 and len(sink._arrivals._streams[0].times) == 1
 
 
-def test_what_came_in_one_moment_is_no_dead_link(hosts):
-    with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as probe:
-        commander.say(Measure(TOKEN, 1 << 16, 10.0))
-        assert commander.hear() == Accepted()
-        probe.say(Probe(TOKEN))
-        assert probe.hear() == Accepted()
+def test_data_of_single_moment_yields_positive_rate(hosts):
+    with MeasuringClient(hosts[0].address) as commander, MeasuringClient(hosts[0].address) as probe:
+        commander.send(Measure(TOKEN, 1 << 16, 10.0))
+        assert commander.receive() == Accepted()
+        probe.send(Probe(TOKEN))
+        assert probe.receive() == Accepted()
         probe.sock.sendall(b"x" * 1000)
         probe.sock.close()
-        answer = commander.hear()
+        answer = commander.receive()
     assert isinstance(answer, MeasurementResult) and answer.received == 1000 and answer.rate > 0

@@ -1,4 +1,4 @@
-"""A leader between a sender and members that this test plays, over real sockets."""
+"""A leader between a scripted sender and scripted members, over real sockets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from blast_transport.wire.relaying import (
 
 HELLO = Hello(7, 10, 1456, 44, "fast", "file", "name")
 REPAIR = Repair(7, ((0, bytes(60_000)),))
-PATIENCE = 30.0
+TIMEOUT = 30.0
 NOT_THERE = "cannot connect to c:3: Connection refused"
 
 
@@ -35,12 +35,12 @@ def tcp_pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near = stack.enter_context(socket.create_connection(listener.getsockname()))
         far = stack.enter_context(listener.accept()[0])
-    near.settimeout(PATIENCE)
+    near.settimeout(TIMEOUT)
     return near, far
 
 
 class Stage:
-    """A leader of h0 and h1, and of h2, which is not there; `members` are the far ends of its connections."""
+    """A leader of h0, h1 and the unreachable h2; `members` are the far ends of its connections."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.members: dict[str, socket.socket] = {}
@@ -50,7 +50,7 @@ class Stage:
         self._leader = Leader(far, relay, self._dial)
         self._thread = threading.Thread(target=self._leader.run)
         self._thread.start()
-        first = [self.hear(Member) for _ in range(3)]
+        first = [self.receive(Member) for _ in range(3)]
         assert sorted(first, key=lambda member: member.number) == [Member(0), Member(1), Member(2, NOT_THERE)]
 
     def _dial(self, address: Address, seconds: float) -> socket.socket:
@@ -59,10 +59,10 @@ class Stage:
         self.members[address[0]], near = tcp_pair(self._stack)
         return near
 
-    def tell(self, message: Message, *members: int) -> None:
+    def send(self, message: Message, *members: int) -> None:
         self.sender.sendall(encode_relay(Envelope(members, encode(message))))
 
-    def hear(self, kind: type[RelayMessage]) -> RelayMessage:
+    def receive(self, kind: type[RelayMessage]) -> RelayMessage:
         """Return the next message of this kind; skip others."""
         while True:
             while self._waiting:
@@ -75,7 +75,7 @@ class Stage:
 
     def end(self) -> None:
         self._leader.stop()
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
 
 
@@ -89,7 +89,7 @@ def stage() -> Iterator[Stage]:
             made.end()
 
 
-def said_to(sock: socket.socket, count: int) -> list[Message]:
+def received_at(sock: socket.socket, count: int) -> list[Message]:
     decoder, found = ControlDecoder(), list[Message]()
     while len(found) < count:
         data = sock.recv(1 << 16)
@@ -98,67 +98,67 @@ def said_to(sock: socket.socket, count: int) -> list[Message]:
     return found
 
 
-def test_one_frame_reaches_several_members_and_answers_come_back(stage):
-    stage.tell(HELLO, 0, 1, 2)
-    stage.tell(Heartbeat(7, 3), 1)
-    assert said_to(stage.members["h0"], 1) == [HELLO]
-    assert said_to(stage.members["h1"], 2) == [HELLO, Heartbeat(7, 3)]
+def test_leader_fans_out_frames_and_forwards_answers(stage):
+    stage.send(HELLO, 0, 1, 2)
+    stage.send(Heartbeat(7, 3), 1)
+    assert received_at(stage.members["h0"], 1) == [HELLO]
+    assert received_at(stage.members["h1"], 2) == [HELLO, Heartbeat(7, 3)]
     stage.members["h1"].sendall(encode(Ready(7)) + encode(Nack(7, ((1, 2),))))
-    assert stage.hear(Envelope) == Envelope((1,), encode(Ready(7)))
-    assert stage.hear(Envelope) == Envelope((1,), encode(Nack(7, ((1, 2),))))
+    assert stage.receive(Envelope) == Envelope((1,), encode(Ready(7)))
+    assert stage.receive(Envelope) == Envelope((1,), encode(Nack(7, ((1, 2),))))
 
 
-def test_credits_are_gathered_and_a_demoted_member_holds_nothing_up(stage):
-    stage.tell(HELLO, 0, 1)
-    stage.tell(Phase(7, 1, "optical", 0, credit=2), 0, 1)
+def test_leader_aggregates_credits_without_demoted_members(stage):
+    stage.send(HELLO, 0, 1)
+    stage.send(Phase(7, 1, "optical", 0, credit=2), 0, 1)
     for name in ("h0", "h1"):
         stage.members[name].sendall(encode(Ready(7)))
-        stage.hear(Envelope)
+        stage.receive(Envelope)
     stage.members["h1"].sendall(encode(Credit(7, 4, 4, 4)))
-    assert stage.hear(MemberCredits) == MemberCredits(7, ((1, 4, 4, 4),))
+    assert stage.receive(MemberCredits) == MemberCredits(7, ((1, 4, 4, 4),))
     stage.members["h0"].sendall(encode(Credit(7, 2, 2, 2)))
-    assert stage.hear(GroupCredit) == GroupCredit(7, 2, 2)
-    stage.tell(Demoted(7), 0)
-    assert stage.hear(GroupCredit) == GroupCredit(7, 4, 4)
+    assert stage.receive(GroupCredit) == GroupCredit(7, 2, 2)
+    stage.send(Demoted(7), 0)
+    assert stage.receive(GroupCredit) == GroupCredit(7, 4, 4)
 
 
-def test_a_member_that_does_not_read_is_given_up_and_holds_nobody_up(stage):
+def test_member_that_does_not_read_is_lost_without_blocking_others(stage):
     for _ in range(400):
-        stage.tell(REPAIR, 0)
-    lost = stage.hear(Member)
+        stage.send(REPAIR, 0)
+    lost = stage.receive(Member)
     assert lost == Member(0, "does not accept the data sent to it")
-    stage.tell(Heartbeat(7, 1), 0, 1)
-    assert said_to(stage.members["h1"], 1) == [Heartbeat(7, 1)]
+    stage.send(Heartbeat(7, 1), 0, 1)
+    assert received_at(stage.members["h1"], 1) == [Heartbeat(7, 1)]
 
 
-def test_what_a_member_takes_is_told(stage):
+def test_leader_reports_bytes_that_member_accepts(stage):
     for _ in range(4):
-        stage.tell(REPAIR, 0)
-    assert said_to(stage.members["h0"], 4) == [REPAIR] * 4
-    told = 0
-    while told < 3 * len(encode(REPAIR)):
-        taken = stage.hear(RelayCredit)
+        stage.send(REPAIR, 0)
+    assert received_at(stage.members["h0"], 4) == [REPAIR] * 4
+    reported = 0
+    while reported < 3 * len(encode(REPAIR)):
+        taken = stage.receive(RelayCredit)
         assert taken.member == 0
-        told += taken.count
-    assert told <= 4 * len(encode(REPAIR))
+        reported += taken.count
+    assert reported <= 4 * len(encode(REPAIR))
 
 
-def test_a_leader_shows_that_it_lives_while_a_member_owes_its_answer(stage):
-    stage.tell(HELLO, 0, 1)
+def test_leader_sends_heartbeats_until_every_member_answers(stage):
+    stage.send(HELLO, 0, 1)
     stage.members["h0"].sendall(encode(Ready(7)))
-    told = [stage.hear(RelayCredit) for _ in range(3)]
-    assert {taken.member for taken in told[1:]} == {1}
-    assert sum(taken.count for taken in told if taken.member == 1) == len(encode(HELLO))
+    reported = [stage.receive(RelayCredit) for _ in range(3)]
+    assert {taken.member for taken in reported[1:]} == {1}
+    assert sum(taken.count for taken in reported if taken.member == 1) == len(encode(HELLO))
     stage.members["h1"].sendall(encode(Ready(7)))
-    while stage.hear(Envelope) != Envelope((1,), encode(Ready(7))):
+    while stage.receive(Envelope) != Envelope((1,), encode(Ready(7))):
         continue
     stage.sender.settimeout(0.5)
     with pytest.raises(TimeoutError):
-        stage.hear(RelayCredit)
+        stage.receive(RelayCredit)
 
 
-def test_members_are_not_read_while_the_sender_does_not_read(stage):
-    """The leader's memory is bounded: what is not read stands in the members' own sockets."""
+def test_leader_stops_reading_members_while_sender_does_not_read(stage):
+    """The leader's memory is bounded: unread data stays in the sockets of the members."""
     member, sent = stage.members["h0"], 0
     nack = encode(Nack(7, tuple((number, 1) for number in range(1000))))
     member.settimeout(0.5)
@@ -166,35 +166,35 @@ def test_members_are_not_read_while_the_sender_does_not_read(stage):
         while sent < 1 << 27:
             sent += member.send(nack)
     assert sent < 1 << 26
-    stage.tell(HELLO, 1)
-    assert said_to(stage.members["h1"], 1) == [HELLO], "the other direction goes on"
+    stage.send(HELLO, 1)
+    assert received_at(stage.members["h1"], 1) == [HELLO], "the other direction continues"
 
 
-def test_who_refuses_an_invitation_of_the_leader_may_be_asked_by_the_sender(stage):
-    stage.tell(HELLO, 0)
+def test_leader_reports_member_that_rejects_its_invitation(stage):
+    stage.send(HELLO, 0)
     stage.members["h0"].sendall(encode(Abort(7, "a client with the role neighbor may not start sessions")))
-    assert stage.hear(Member) == Member(0, "a client with the role neighbor may not start sessions")
+    assert stage.receive(Member) == Member(0, "a client with the role neighbor may not start sessions")
 
 
-def test_a_member_that_ends_its_connection_or_breaks_the_protocol_is_lost_alone(stage):
+def test_failed_member_is_reported_without_losing_others(stage):
     stage.members["h0"].sendall(b"\xff" * 20)
-    lost = stage.hear(Member)
+    lost = stage.receive(Member)
     assert lost.number == 0 and "protocol version 65535" in lost.reason
     stage.members["h1"].close()
-    assert stage.hear(Member) == Member(1, "control connection closed by the other side")
+    assert stage.receive(Member) == Member(1, "control connection closed by the other side")
 
 
-def test_a_member_is_let_go_when_the_sender_wants_so(stage):
+def test_leader_disconnects_member_on_request_of_sender(stage):
     stage.sender.sendall(encode_relay(Member(0, "is no longer served")))
     assert stage.members["h0"].recv(1) == b""
-    stage.tell(Heartbeat(7, 1), 0, 1)
-    assert said_to(stage.members["h1"], 1) == [Heartbeat(7, 1)]
+    stage.send(Heartbeat(7, 1), 0, 1)
+    assert received_at(stage.members["h1"], 1) == [Heartbeat(7, 1)]
 
 
-@pytest.mark.parametrize("word", [b"", b"garbage garbage", encode_relay(RelayCredit(0, 1))])
-def test_without_its_sender_the_leader_lets_all_go(stage, word):
-    stage.sender.sendall(word)
-    # Who says what cannot be read may be hung up on before it is done.
+@pytest.mark.parametrize("data", [b"", b"garbage garbage", encode_relay(RelayCredit(0, 1))])
+def test_leader_disconnects_members_when_sender_fails(stage, data):
+    stage.sender.sendall(data)
+    # The leader may close the connection before all of the invalid data is sent.
     with suppress(OSError):
         stage.sender.shutdown(socket.SHUT_WR)
     for member in stage.members.values():

@@ -78,7 +78,7 @@ MESSAGES = Decoder(
 )
 
 
-def test_messages_are_understood_or_refused() -> None:
+def test_measuring_messages_are_decoded_or_rejected() -> None:
     run = fuzz(MESSAGES, inputs(8_000))
     assert min(run.outcomes[name] for name in ("refused", "understood", "too short")) > run.inputs // 200, run.outcomes
 
@@ -96,7 +96,7 @@ def test_messages_are_understood_or_refused() -> None:
         Measure(TOKEN, 1 << 20, 1.0, 1, (("a", "a", 0),)),
     ],
 )
-def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
+def test_measure_request_out_of_bounds_is_rejected(measure: Measure) -> None:
     with pytest.raises(RemoteProtocolError):
         MeasuringDecoder().feed(encode_measuring(measure))
 
@@ -112,16 +112,16 @@ def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
         SourceResult(1, (("h2", "two\nlines"),)),
     ],
 )
-def test_what_nobody_can_have_measured_is_refused(answer: MeasuringMessage) -> None:
+def test_impossible_measurement_result_is_rejected(answer: MeasuringMessage) -> None:
     with pytest.raises(RemoteProtocolError):
         MeasuringDecoder().feed(encode_measuring(answer))
 
 
-def test_control_characters_of_a_reason_are_replaced() -> None:
+def test_control_characters_in_reason_are_replaced() -> None:
     assert decoded(encode_measuring(Refused("\x1b[2J")), 0) == [Refused("?[2J")]
 
 
-def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
+def compare_with_simulator(_: random.Random, text: str) -> str:
     """Check that the client and the simulator accept the same files, with the same content."""
     data = text.encode(errors="surrogatepass")
     try:
@@ -131,10 +131,10 @@ def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
     try:
         found = read_capacities(data)
     except InvalidNetworkFileError as error:
-        assert network is None, f"{error}: the simulator takes it"
+        assert network is None, f"{error}: the simulator accepts it"
         assert str(error).strip() and "\n" not in str(error)
         return "refused"
-    assert network is not None, "the simulator refuses it"
+    assert network is not None, "the simulator rejects it"
     places = {name: place for place, name in enumerate(network.hosts)}
     assert (found.hosts, found.root) == (network.hosts, network.hosts[network.root])
     assert [places[name] for name in found.receivers] == list(network.receivers)
@@ -149,11 +149,11 @@ CAPACITIES = Decoder(
     NETWORK.seeds,
     NETWORK.mutate,
     NETWORK.invent,
-    as_the_simulator_reads_it,
+    compare_with_simulator,
     ("capacities/capacities.py", "/network_file.py", "/named_network.py"),
 )
 
 
-def test_network_files_are_read_as_the_simulator_reads_them() -> None:
+def test_client_and_simulator_read_network_files_alike() -> None:
     run = fuzz(CAPACITIES, inputs(6_000))
     assert min(run.outcomes[name] for name in ("read", "refused")) > run.inputs // 100, run.outcomes

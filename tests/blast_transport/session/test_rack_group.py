@@ -1,4 +1,4 @@
-"""What a leader tells of its members' credits, against a sender that believes it, and the members themselves."""
+"""Aggregated credits of a leader, compared with a model of its sender and its members."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def phase(credit: int, transport: str = OPTICAL) -> Phase:
 
 @dataclass
 class World:
-    """Members that really stand somewhere, and what a sender knows of them by the leader alone."""
+    """Real positions of the members, and the positions that the leader reports to the sender."""
 
     credit: int
     group: LeaderGroup = field(default_factory=LeaderGroup)
@@ -34,7 +34,7 @@ class World:
     truth: dict[int, int] = field(default_factory=dict)
     known: dict[int, int] = field(default_factory=dict)
     apart: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """What demoted members have handled, and what the sender knew of it."""
+    """Real and reported positions of demoted members."""
     messages: int = 0
 
     def join(self, member: int, held: int) -> None:
@@ -83,7 +83,7 @@ class World:
                     if member in self.apart:
                         self.apart[member] = self.apart[member][0], max(self.apart[member][1], handled)
         for member, handled in reached.items():
-            assert handled <= self.truth[member], "never more than a member has said"
+            assert handled <= self.truth[member], "the sender assumes no more than the member reported"
             self.known[member] = max(self.known[member], handled)
 
 
@@ -97,7 +97,7 @@ STEPS = st.one_of(
 
 
 @given(st.integers(1, 6), st.lists(STEPS, min_size=20, max_size=60))
-def test_a_sender_never_believes_too_much_and_knows_the_slowest_within_a_credit(credit, steps):
+def test_reported_credits_are_safe_and_slowest_is_within_one_credit(credit, steps):
     world = World(credit)
     for kind, member, amount in steps:
         if kind == "join" and member not in world.truth and member not in world.apart:
@@ -123,12 +123,12 @@ def test_a_sender_never_believes_too_much_and_knows_the_slowest_within_a_credit(
             assert min(world.truth.values()) < min(world.known.values()) + credit
     world.now += REPORT_SECONDS
     world.listen()
-    assert world.known == world.truth, "all is told in the end"
+    assert world.known == world.truth, "all positions are reported in the end"
     assert world.group.deadline() is None
 
 
 @given(st.integers(1, 8), st.integers(2, 40))
-def test_many_members_cost_the_sender_hardly_more_than_one(credit, members):
+def test_message_count_barely_depends_on_number_of_members(credit, members):
     def messages(count: int) -> int:
         world = World(credit)
         for member in range(count):
@@ -141,7 +141,7 @@ def test_many_members_cost_the_sender_hardly_more_than_one(credit, members):
     assert messages(members) <= messages(1) + 2
 
 
-def test_by_packets_nobody_waits_for_credits():
+def test_leader_delays_credits_in_pipeline_phase():
     group = LeaderGroup()
     group.from_sender(0, hello())
     group.from_sender(0, phase(1, PIPELINE))
@@ -153,7 +153,7 @@ def test_by_packets_nobody_waits_for_credits():
     assert MemberCredits(SESSION, ((0, 99, 99, 99),)) in group.take(10.0)
 
 
-def test_one_that_is_slow_is_told_from_the_others():
+def test_group_credit_names_slow_member():
     group = LeaderGroup()
     for member in range(4):
         group.from_sender(member, hello())
@@ -163,7 +163,7 @@ def test_one_that_is_slow_is_told_from_the_others():
     assert GroupCredit(SESSION, 3, 8, (2,)) in group.take(0.0)
 
 
-def test_other_messages_pass_and_other_sessions_do_not_count():
+def test_group_ignores_other_messages_and_sessions():
     group = LeaderGroup()
     group.from_sender(0, hello())
     assert not group.from_member(0, Nack(SESSION, ((1, 2),)))

@@ -1,4 +1,4 @@
-"""Which receivers get a leader, and what a sender and a leader say to each other."""
+"""Assignment of receivers to leaders, and the messages between sender and leader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLES = [
 ]
 
 
-def test_byte_by_byte():
+def test_relay_messages_decode_byte_by_byte():
     stream, decoder = b"".join(map(encode_relay, SAMPLES)), RelayDecoder()
     assert [message for byte in stream for message in decoder.feed(bytes([byte]))] == SAMPLES
 
@@ -54,14 +54,14 @@ def test_byte_by_byte():
         (69, bytes(5)),
     ],
 )
-def test_what_cannot_be_is_refused(body):
+def test_invalid_relay_message_is_rejected(body):
     number, content = body
     with pytest.raises(RemoteProtocolError):
         RelayDecoder().feed(FRAME.pack(len(content), number, VERSION) + content)
 
 
 @given(st.integers(64, 69), st.binary(max_size=80))
-def test_any_body_is_a_message_or_refused(number, content):
+def test_any_relay_body_is_decoded_or_rejected(number, content):
     try:
         (message,) = RelayDecoder().feed(FRAME.pack(len(content), number, VERSION) + content)
     except RemoteProtocolError:
@@ -69,29 +69,31 @@ def test_any_body_is_a_message_or_refused(number, content):
     assert RelayDecoder().feed(encode_relay(message)) == [message]
 
 
-def test_too_many_members_cannot_be_said():
+def test_relay_rejects_too_many_members():
     with pytest.raises(LocalProtocolError):
         encode_relay(RelayCredit(1 << 16, 0))
     with pytest.raises(RemoteProtocolError):
         Relay((("h", "a", 1),) * (MAX_MEMBERS + 1)).check()
 
 
-def test_few_receivers_are_each_reached_directly():
+def test_few_receivers_get_no_leaders():
     assert groups(["b", "a"], {"a": "r", "b": "r"}, 2) == [("b",), ("a",)]
 
 
-def test_racks_get_a_leader_each_and_unknown_ones_stand_together():
+def test_each_rack_gets_leader_and_unknown_hosts_form_a_group():
     racks = {"h1": "west", "h10": "east", "h2": "west"}
     assert groups(["h10", "x", "h2", "h1", "y"], racks, 1) == [("h1", "h2"), ("h10",), ("x", "y")]
 
 
 @given(st.integers(1, 200), st.integers(1, 5), st.data())
-def test_everybody_is_in_one_group_of_one_rack_that_is_not_too_large(count, racks, data):
+def test_each_host_is_in_one_bounded_group_of_one_rack(count, racks, data):
     names = [f"h{number}" for number in range(count)]
-    where = {name: str(data.draw(st.integers(0, racks))) for name in names[: data.draw(st.integers(0, count))]}
-    found = groups(names, where, 0)
+    rack_of = {name: str(data.draw(st.integers(0, racks))) for name in names[: data.draw(st.integers(0, count))]}
+    found = groups(names, rack_of, 0)
     assert sorted(name for group in found for name in group) == sorted(names)
-    assert all(len({where.get(name) for name in group}) == 1 for group in found)
+    assert all(len({rack_of.get(name) for name in group}) == 1 for group in found)
     assert max(map(len, found)) <= MAX_PER_LEADER
-    smallest = {rack: -(-sum(where.get(n) == rack for n in names) // MAX_PER_LEADER) for rack in map(where.get, names)}
+    smallest = {
+        rack: -(-sum(rack_of.get(n) == rack for n in names) // MAX_PER_LEADER) for rack in map(rack_of.get, names)
+    }
     assert len(found) == sum(smallest.values())

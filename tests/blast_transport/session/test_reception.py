@@ -1,4 +1,4 @@
-"""Where the nodes of a chain reach its source: strangers take neither all of its places nor its threads."""
+"""Reception of nodes at the source: unauthenticated peers exhaust neither places nor threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PHASE = Phase(7, 1, PIPELINE, 0, token=TOKEN)
 
 
 class Source:
-    """Takes whoever knows the token."""
+    """Source that accepts each node with the token."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -45,29 +45,29 @@ def address(source: Source) -> Iterator[tuple[str, int]]:
     reception.close()
 
 
-def test_a_crowd_of_strangers_is_few_threads(address: tuple[str, int], source: Source) -> None:
+def test_many_unauthenticated_connections_use_few_threads(address: tuple[str, int], source: Source) -> None:
     before = threading.active_count()
-    strangers = [socket.create_connection(address, 10) for _ in range(300)]
-    turned_away = 0
-    for stranger in strangers:
-        stranger.setblocking(False)
+    crowd = [socket.create_connection(address, 10) for _ in range(300)]
+    rejected = 0
+    for sock in crowd:
+        sock.setblocking(False)
 
-    def all_met() -> bool:
-        nonlocal turned_away
-        turned_away = sum(is_closed(stranger) for stranger in strangers)
-        return turned_away >= 300 - 16
+    def all_rejected() -> bool:
+        nonlocal rejected
+        rejected = sum(is_closed(sock) for sock in crowd)
+        return rejected >= 300 - 16
 
-    eventually(all_met, "a door that is full")
+    eventually(all_rejected, "the rejection of connections beyond the limit")
     assert threading.active_count() - before <= 16
-    for stranger in strangers:
-        stranger.close()
+    for sock in crowd:
+        sock.close()
 
-    def is_heard() -> bool:
+    def is_accepted() -> bool:
         with socket.create_connection(address, 10) as node:
             node.sendall(encode(Join(7, 1, TOKEN, "h2")))
         return bool(source.names)
 
-    eventually(is_heard, "a node that is let in")
+    eventually(is_accepted, "an accepted node")
 
 
 def is_closed(sock: socket.socket) -> bool:
@@ -79,7 +79,7 @@ def is_closed(sock: socket.socket) -> bool:
         return True
 
 
-def test_without_a_thread_it_goes_on_listening(
+def test_reception_keeps_listening_after_thread_failure(
     address: tuple[str, int], source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Refusing(threading.Thread):
@@ -92,4 +92,4 @@ def test_without_a_thread_it_goes_on_listening(
             assert sock.recv(1) == b""
     with socket.create_connection(address, 10) as node:
         node.sendall(encode(Join(7, 1, TOKEN, "h2")))
-        eventually(lambda: source.names == ["h2"], "a node that is let in")
+        eventually(lambda: source.names == ["h2"], "an accepted node")

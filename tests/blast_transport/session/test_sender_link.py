@@ -1,4 +1,4 @@
-"""A receiver's connection to its sender, lost and come again; and who may come again."""
+"""A receiver's connection to its sender: loss, reconnection, and rejection of other senders."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
     return near, far
 
 
-def link_of(stack: ExitStack, patience: float) -> tuple[SenderLink, socket.socket, selectors.BaseSelector]:
+def link_of(stack: ExitStack, timeout: float) -> tuple[SenderLink, socket.socket, selectors.BaseSelector]:
     selector = stack.enter_context(selectors.DefaultSelector())
     near, far = pair(stack)
-    return SenderLink(near, selector, lambda: None, patience), far, selector
+    return SenderLink(near, selector, lambda: None, timeout), far, selector
 
 
 def read(link: SenderLink, selector: selectors.BaseSelector) -> list[Message]:
@@ -65,7 +65,7 @@ def read(link: SenderLink, selector: selectors.BaseSelector) -> list[Message]:
     return link.receive()
 
 
-def test_a_sender_that_comes_again_is_heard_and_told(stack):
+def test_link_continues_after_sender_reconnects(stack):
     link, far, selector = link_of(stack, 5.0)
     far.sendall(encode(Heartbeat(7, 1)))
     assert read(link, selector) == [Heartbeat(7, 1)]
@@ -82,7 +82,7 @@ def test_a_sender_that_comes_again_is_heard_and_told(stack):
     assert read(link, selector) == [Heartbeat(7, 2)]
 
 
-def test_a_sender_that_comes_again_before_it_is_missed_takes_the_place_of_the_old_connection(stack):
+def test_early_reconnection_replaces_old_connection(stack):
     link, old, _ = link_of(stack, 5.0)
     near, far = pair(stack)
     link.change(near)
@@ -91,7 +91,7 @@ def test_a_sender_that_comes_again_before_it_is_missed_takes_the_place_of_the_ol
     assert ControlDecoder().feed(far.recv(100)) == [Heartbeat(7, 3)]
 
 
-def test_patience_ends(stack):
+def test_link_fails_when_reconnection_timeout_expires(stack):
     link, far, selector = link_of(stack, 5.0)
     far.close()
     read(link, selector)
@@ -102,7 +102,7 @@ def test_patience_ends(stack):
         link.check(deadline)
 
 
-def test_nobody_is_awaited_without_patience_nor_after_nonsense(stack):
+def test_link_fails_at_once_without_timeout_or_on_invalid_data(stack):
     link, far, selector = link_of(stack, 0.0)
     far.close()
     with pytest.raises(RemoteError, match="closed by the other side"):
@@ -115,18 +115,18 @@ def test_nobody_is_awaited_without_patience_nor_after_nonsense(stack):
 
 
 class Sender:
-    """A sender played by the test, over a connection of its own."""
+    """A scripted sender with its own connection."""
 
     def __init__(self, receiver: Receiver, hello: Hello, stack: ExitStack) -> None:
         self.sock = stack.enter_context(socket.create_connection(receiver.address))
         self.sock.settimeout(30)
         self._decoder, self._waiting = ControlDecoder(), list[Message]()
-        self.say(hello)
+        self.send(hello)
 
-    def say(self, *messages: Message) -> None:
+    def send(self, *messages: Message) -> None:
         self.sock.sendall(b"".join(map(encode, messages)))
 
-    def hear(self, kind: type[Message]) -> Message:
+    def receive(self, kind: type[Message]) -> Message:
         """Return the next message of this kind; skip others."""
         while True:
             while self._waiting:
@@ -148,54 +148,54 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     assert not thread.is_alive()
 
 
-def test_a_session_goes_on_where_it_was(stack, receiver):
+def test_reconnected_sender_resumes_session(stack, receiver):
     first = Sender(receiver, HELLO, stack)
-    assert first.hear(Ready).phase == 0
-    first.say(Phase(7, 1, UNICAST, 0), Repair(7, ((0, bytes(44 * 1456)),)))
-    first.hear(PhaseReady)
-    while first.hear(Credit).written < 1:
+    assert first.receive(Ready).phase == 0
+    first.send(Phase(7, 1, UNICAST, 0), Repair(7, ((0, bytes(44 * 1456)),)))
+    first.receive(PhaseReady)
+    while first.receive(Credit).written < 1:
         continue
     second = Sender(receiver, HELLO, stack)
-    ready = second.hear(Ready)
+    ready = second.receive(Ready)
     assert (ready.held, ready.phase) == (((0, 1),), 1)
-    assert second.hear(Credit).written == 1
-    second.say(Abort(7, "enough"))
-    assert second.hear(Fin).reason == "enough"
-    second.say(replace(HELLO, session=8))
-    assert second.hear(Ready).session == 8, "the connection can carry another session"
+    assert second.receive(Credit).written == 1
+    second.send(Abort(7, "enough"))
+    assert second.receive(Fin).reason == "enough"
+    second.send(replace(HELLO, session=8))
+    assert second.receive(Ready).session == 8, "the connection can carry another session"
 
 
-def test_another_sender_does_not_come_in_so(stack, receiver):
+def test_receiver_rejects_session_number_of_other_owner(stack, receiver):
     first = Sender(receiver, HELLO, stack)
-    first.hear(Ready)
+    first.receive(Ready)
     for owner in (b"", b"x" * 16):
-        refused = Sender(receiver, replace(HELLO, owner=owner), stack).hear(Abort)
+        refused = Sender(receiver, replace(HELLO, owner=owner), stack).receive(Abort)
         assert refused.reason == "session 7 runs here already; another sender may be using its number"
-    first.say(Abort(7, "enough"))
-    assert first.hear(Fin).reason == "enough", "it is not disturbed"
+    first.send(Abort(7, "enough"))
+    assert first.receive(Fin).reason == "enough", "it is not disturbed"
 
 
-def test_the_verdict_of_a_session_that_is_over_is_told_again(stack, receiver, tmp_path):
+def test_receiver_repeats_verdict_of_ended_session(stack, receiver, tmp_path):
     data = bytes(100)
     first = Sender(receiver, HELLO, stack)
-    first.hear(Ready)
+    first.receive(Ready)
     suite = suite_named(HELLO.suite)
     block = bytes(suite.block(data))
     digest = bytes(suite.whole(block))
     end = EndOfData(7, len(data), digest)
-    first.say(Phase(7, 1, UNICAST, 0), Repair(7, ((0, data),)), Digests(7, 0, block), end)
-    fin = first.hear(Fin)
+    first.send(Phase(7, 1, UNICAST, 0), Repair(7, ((0, data),)), Digests(7, 0, block), end)
+    fin = first.receive(Fin)
     assert (fin.reason, fin.digest) == ("", digest)
     first.sock.close()
     for _ in range(2):
         again = Sender(receiver, HELLO, stack)
-        assert again.hear(Ready).phase == 1
-        assert again.hear(Fin) == fin
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [data], "nothing was received anew"
+        assert again.receive(Ready).phase == 1
+        assert again.receive(Fin) == fin
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [data], "nothing was received again"
 
 
 class Ending:
-    """A session whose sender comes again in the very moment in which it is removed."""
+    """A session whose sender reconnects at the moment of its removal."""
 
     hello = HELLO
 
@@ -205,12 +205,12 @@ class Ending:
     @property
     def verdict(self) -> SessionVerdict:
         self.begun = self._pool.submit(self._sessions.begun, HELLO)
-        wait([self.begun], 0.1)  # it is not to be answered before the verdict is there
+        wait([self.begun], 0.1)  # the answer must wait for the verdict
         return SessionVerdict(HELLO.owner, ())
 
 
-def test_a_sender_that_comes_again_as_its_session_is_removed_finds_the_verdict():
-    """It was taken for a new one, and received everything once more."""
+def test_reconnection_during_removal_receives_verdict():
+    """Otherwise the registry starts a new session, which receives everything again."""
     sessions = RunningSessions(1)
     ending = Ending(sessions)
     assert sessions.reserve(HELLO.session)

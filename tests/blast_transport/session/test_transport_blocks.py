@@ -1,4 +1,4 @@
-"""How data is cut, what is held of it, and what proves it, against the simplest models there are."""
+"""Layout, block maps, digests and retransmissions, compared with simple models."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from blast_transport.session.peers.peer import Peer
 from blast_transport.session.peers.repairs import Repairs
 from blast_transport.session.peers.retransmit_queue import WHOLE, RetransmitQueue
 
-MOST = 40
-numbers = st.integers(0, MOST)
+MAX_NUMBER = 40
+numbers = st.integers(0, MAX_NUMBER)
 layouts = st.builds(
     BlockLayout,
     st.integers(0, 5000),
@@ -33,7 +33,7 @@ def as_set(ranges: object) -> list[int]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "discard", "range", "cut"]), numbers, numbers)), numbers, numbers)
-def test_a_block_map_is_a_set(steps: list[tuple[str, int, int]], start: int, stop: int) -> None:
+def test_block_map_matches_set(steps: list[tuple[str, int, int]], start: int, stop: int) -> None:
     held, model = BlockMap(), set[int]()
     for action, first, count in steps:
         match action:
@@ -53,12 +53,12 @@ def test_a_block_map_is_a_set(steps: list[tuple[str, int, int]], start: int, sto
     assert as_set(held.ranges()) == sorted(model)
     assert held.first() == min(model, default=None)
     assert as_set(held.missing(start, stop)) == [number for number in range(start, stop) if number not in model]
-    assert held.first_missing(start) == next(number for number in range(start, 3 * MOST) if number not in model)
-    assert [number for number in range(3 * MOST) if number in held] == sorted(model)
+    assert held.first_missing(start) == next(number for number in range(start, 3 * MAX_NUMBER) if number not in model)
+    assert [number for number in range(3 * MAX_NUMBER) if number in held] == sorted(model)
 
 
 @given(st.sets(numbers), numbers, numbers)
-def test_missing_ranges_are_as_few_as_can_be(held: set[int], start: int, stop: int) -> None:
+def test_missing_ranges_are_merged(held: set[int], start: int, stop: int) -> None:
     blocks = BlockMap()
     for block in held:
         blocks.add(block)
@@ -67,7 +67,7 @@ def test_missing_ranges_are_as_few_as_can_be(held: set[int], start: int, stop: i
     assert all(one[0] + one[1] < other[0] for one, other in itertools.pairwise(ranges))
 
 
-def test_a_stream_without_an_end_costs_no_memory_for_what_is_not_there() -> None:
+def test_block_map_of_endless_stream_needs_little_memory() -> None:
     held = BlockMap()
     held.add(3)
     assert list(held.missing(0, MAX_BLOCKS)) == [(0, 3), (4, MAX_BLOCKS - 4)]
@@ -75,7 +75,7 @@ def test_a_stream_without_an_end_costs_no_memory_for_what_is_not_there() -> None
 
 
 @given(layouts)
-def test_blocks_and_segments_add_up_to_the_whole(layout: BlockLayout) -> None:
+def test_blocks_and_segments_partition_data(layout: BlockLayout) -> None:
     assert layout.size is not None
     lengths = [layout.length(block) for block in range(layout.blocks)]
     assert sum(lengths) == layout.size
@@ -92,7 +92,7 @@ def test_blocks_and_segments_add_up_to_the_whole(layout: BlockLayout) -> None:
 
 
 @given(st.integers(0, 5000), st.integers(17, 60), st.integers(1, 8))
-def test_sealed_blocks_fill_the_same_datagrams(size: int, segment_size: int, block_segments: int) -> None:
+def test_sealed_blocks_fill_whole_datagrams(size: int, segment_size: int, block_segments: int) -> None:
     layout = BlockLayout(size, segment_size, block_segments, overhead=16)
     for block in range(layout.blocks - 1):
         assert layout.wire_length(block) == segment_size * block_segments
@@ -100,7 +100,7 @@ def test_sealed_blocks_fill_the_same_datagrams(size: int, segment_size: int, blo
 
 
 @given(layouts)
-def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: BlockLayout) -> None:
+def test_ended_stream_has_layout_of_file(layout: BlockLayout) -> None:
     assert layout.size is not None
     stream = BlockLayout(None, layout.segment_size, layout.block_segments)
     assert not stream.known and stream.blocks == MAX_BLOCKS
@@ -112,7 +112,7 @@ def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: BlockLayout) -> Non
     ("size", "segment", "segments", "overhead"),
     [(0, 0, 1, 0), (0, 1, 0, 0), (0, 65492, 1, 0), (0, 100, 65, 0), (-1, 1, 1, 0), (0, 4, 4, 16), (1 << 60, 1, 1, 0)],
 )
-def test_no_sender_may_cut_like_this(size: int, segment: int, segments: int, overhead: int) -> None:
+def test_invalid_block_layout_is_rejected(size: int, segment: int, segments: int, overhead: int) -> None:
     with pytest.raises(RemoteProtocolError):
         BlockLayout(size, segment, segments, overhead)
 
@@ -121,15 +121,15 @@ digests = st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES)
 
 
 @given(st.lists(st.tuples(numbers, st.lists(digests, min_size=1, max_size=5)), max_size=12), numbers)
-def test_a_digest_table_is_a_dictionary(rows: list[tuple[int, list[bytes]]], blocks: int) -> None:
+def test_digest_table_matches_dictionary(rows: list[tuple[int, list[bytes]]], blocks: int) -> None:
     table, model = DigestTable(), dict[int, bytes]()
     for first, row in rows:
         table.set_all(first, b"".join(row))
         model |= {first + index: digest for index, digest in enumerate(row)}
-    assert {block: table[block] for block in range(2 * MOST) if block in table} == model
+    assert {block: table[block] for block in range(2 * MAX_NUMBER) if block in table} == model
     assert table.complete(blocks) == all(block in model for block in range(blocks))
     with pytest.raises(KeyError):
-        table[3 * MOST]
+        table[3 * MAX_NUMBER]
     if table.complete(blocks):
         assert table.slice(0, blocks) == b"".join(model[block] for block in range(blocks))
 
@@ -138,7 +138,7 @@ table_rows = st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=30)
 
 
 @given(table_rows, table_rows, st.integers(0, 20), st.integers(0, 20))
-def test_tables_differ_where_both_know_a_digest(
+def test_differing_compares_only_digests_known_to_both(
     one: list[tuple[int, bool]], other: list[tuple[int, bool]], first: int, count: int
 ) -> None:
     tables, models = (DigestTable(), DigestTable()), (dict[int, bytes](), dict[int, bytes]())
@@ -152,7 +152,7 @@ def test_tables_differ_where_both_know_a_digest(
 
 
 @given(st.sampled_from(sorted(SUITES)), st.binary(), st.binary())
-def test_digests_tell_blocks_apart_and_are_as_long_as_they_say(name: str, one: bytes, other: bytes) -> None:
+def test_digests_distinguish_blocks_and_have_fixed_length(name: str, one: bytes, other: bytes) -> None:
     assume(one != other)
     suite = suite_named(name)
     assert suite.block(one) == suite.block(memoryview(bytearray(one))) != suite.block(other)
@@ -160,18 +160,18 @@ def test_digests_tell_blocks_apart_and_are_as_long_as_they_say(name: str, one: b
     assert len(suite.whole(one)) == 32
 
 
-def test_digests_that_cannot_be_computed_here_are_named() -> None:
+def test_unknown_digest_suite_is_named() -> None:
     with pytest.raises(WrongInputError, match="md5"):
         suite_named("md5")
 
 
-def test_digests_that_can_be_forged_are_refused_wherever_they_could_be_computed() -> None:
+def test_forgeable_digest_suite_is_rejected() -> None:
     with pytest.raises(BrokenDigestError, match="xxh3 can be forged"):
         suite_named("xxh3")
 
 
 @given(st.integers(0, 2**70))
-def test_runs_are_the_bits_of_a_mask(mask: int) -> None:
+def test_runs_cover_bits_of_mask(mask: int) -> None:
     found = list(runs(mask))
     assert sum(((1 << count) - 1) << first for first, count in found) == mask
     assert all(one[0] + one[1] < other[0] for one, other in itertools.pairwise(found))
@@ -181,7 +181,7 @@ steps = st.tuples(st.sampled_from(["add", "whole", "take", "cut"]), st.integers(
 
 
 @given(st.lists(steps))
-def test_what_is_owed_comes_once(steps: list[tuple[str, int, int]]) -> None:
+def test_retransmit_queue_returns_each_segment_once(steps: list[tuple[str, int, int]]) -> None:
     queue, model, left = RetransmitQueue(), dict[int, int](), dict[int, int]()
     for action, block, mask in steps:
         match action:
@@ -196,8 +196,8 @@ def test_what_is_owed_comes_once(steps: list[tuple[str, int, int]]) -> None:
                 model[block] = model.get(block, 0) & ~mask
             case _:
                 queue.cut(block)
-                model = {known: what for known, what in model.items() if known < block}
-        left = {known: what for known, what in model.items() if what}
+                model = {known: bits for known, bits in model.items() if known < block}
+        left = {known: bits for known, bits in model.items() if bits}
         assert {known: queue.mask(known) for known in range(10) if queue.mask(known)} == left
         assert bool(queue) == bool(left) and len(left) <= len(queue) <= 2 * len(left)
     while (due := queue.first()) is not None:
@@ -206,7 +206,7 @@ def test_what_is_owed_comes_once(steps: list[tuple[str, int, int]]) -> None:
 
 
 @given(st.integers(0, 200), st.integers(1, 200), st.integers(1, 8))
-def test_what_is_asked_for_is_owed_whatever_blocks_it_is_of(first: int, count: int, block_segments: int) -> None:
+def test_requested_segments_are_queued_across_blocks(first: int, count: int, block_segments: int) -> None:
     peer = Peer(0.0)
     for _ in range(2):
         Repairs([peer]).ask(peer, first, first + count, block_segments)

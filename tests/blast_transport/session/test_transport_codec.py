@@ -31,17 +31,17 @@ from blast_transport.wire.messages import (
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
 from blast_transport.wire.reasons import MAX_REASON, safe_reason
 from blast_transport.wire.transports import OPTICAL, PIPELINE
-from tests.support.transport_messages import SAMPLES
+from tests.support.transport.transport_messages import SAMPLES
 
 
-def test_whole_and_byte_by_byte_are_the_same() -> None:
+def test_stream_decodes_alike_whole_and_byte_by_byte() -> None:
     stream = b"".join(encode(message) for message in SAMPLES)
     assert ControlDecoder().feed(stream) == SAMPLES
     decoder = ControlDecoder()
     assert [message for byte in stream for message in decoder.feed(bytes([byte]))] == SAMPLES
 
 
-def test_golden_frames() -> None:
+def test_frames_have_golden_bytes() -> None:
     assert encode(Heartbeat(1, 2)).hex() == "0c000000" + "0b00" + "0800" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
         "14000000" + "0700" + "0800" + "01000000" + "0200000000000000" + "0300000000000000"
@@ -60,7 +60,7 @@ def frame(number: int, body: bytes, version: int = VERSION, length: int | None =
     return FRAME.pack(len(body) if length is None else length, number, version) + body
 
 
-def said(number: int, /, **fields: object) -> bytes:
+def json_frame(number: int, /, **fields: object) -> bytes:
     return frame(number, json.dumps(fields).encode())
 
 
@@ -102,44 +102,44 @@ PHASE_FIELDS: dict[str, object] = {"session": 1, "number": 1, "transport": OPTIC
         frame(2, b'{"session": 1, "max_rate": NaN}'),
         frame(2, b'{"session": 1, "max_rate": 1e999}'),
         frame(2, b'{"session": 1, "max_rate": 1' + b"0" * 400 + b"}"),
-        said(2, session=1, max_rate=True),
-        said(2, session=1, max_rate=1e-300),
-        said(2, session=1, max_rate=0),
-        said(2, session=-1),
-        said(2, session=1 << 32),
-        said(2, session=1, held=[[0]]),
-        said(2, session=1, held=[[0, "1"]]),
-        said(2, session=1, held={"0": 1}),
-        said(1, **HELLO_FIELDS | {"size": -1}),
-        said(1, **HELLO_FIELDS | {"size": 1 << 60}),
-        said(1, **HELLO_FIELDS | {"size": True}),
-        said(1, **HELLO_FIELDS | {"segment_size": 0}),
-        said(1, **HELLO_FIELDS | {"block_segments": 65}),
-        said(1, **HELLO_FIELDS | {"kind": "device"}),
-        said(1, **HELLO_FIELDS | {"key": "ab"}),
-        said(1, **HELLO_FIELDS | {"key": "zz"}),
-        said(1, **HELLO_FIELDS | {"key": "00" * 32}),
-        said(1, **HELLO_FIELDS | {"holes": [[0, 3]]}),
-        said(1, **HELLO_FIELDS | {"holes": [[0, 0]]}),
-        said(1, **HELLO_FIELDS | {"holes": [[-1, 1]]}),
-        said(1, **HELLO_FIELDS | {"holes": [[1, 1], [0, 1]]}),
-        said(1, **HELLO_FIELDS | {"holes": [[0, 2], [1, 1]]}),
-        said(1, **HELLO_FIELDS | {"holes": [[0]]}),
-        said(1, **HELLO_FIELDS | {"size": None, "holes": [[0, 1]]}),
-        said(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[2 * n, 1] for n in range(4097)]}),
-        said(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[0, (1 << 22) + 1]]}),
-        said(3, **PHASE_FIELDS | {"transport": "pigeon"}),
-        said(3, **PHASE_FIELDS | {"first": -1}),
-        said(3, **PHASE_FIELDS | {"number": 0}),
-        said(3, **PHASE_FIELDS | {"credit": 0}),
-        said(3, **PHASE_FIELDS | {"window": 0}),
-        said(3, **PHASE_FIELDS | {"token": "zz"}),
-        said(3, **PHASE_FIELDS | {"parameters": []}),
-        said(13, phase=1),
+        json_frame(2, session=1, max_rate=True),
+        json_frame(2, session=1, max_rate=1e-300),
+        json_frame(2, session=1, max_rate=0),
+        json_frame(2, session=-1),
+        json_frame(2, session=1 << 32),
+        json_frame(2, session=1, held=[[0]]),
+        json_frame(2, session=1, held=[[0, "1"]]),
+        json_frame(2, session=1, held={"0": 1}),
+        json_frame(1, **HELLO_FIELDS | {"size": -1}),
+        json_frame(1, **HELLO_FIELDS | {"size": 1 << 60}),
+        json_frame(1, **HELLO_FIELDS | {"size": True}),
+        json_frame(1, **HELLO_FIELDS | {"segment_size": 0}),
+        json_frame(1, **HELLO_FIELDS | {"block_segments": 65}),
+        json_frame(1, **HELLO_FIELDS | {"kind": "device"}),
+        json_frame(1, **HELLO_FIELDS | {"key": "ab"}),
+        json_frame(1, **HELLO_FIELDS | {"key": "zz"}),
+        json_frame(1, **HELLO_FIELDS | {"key": "00" * 32}),
+        json_frame(1, **HELLO_FIELDS | {"holes": [[0, 3]]}),
+        json_frame(1, **HELLO_FIELDS | {"holes": [[0, 0]]}),
+        json_frame(1, **HELLO_FIELDS | {"holes": [[-1, 1]]}),
+        json_frame(1, **HELLO_FIELDS | {"holes": [[1, 1], [0, 1]]}),
+        json_frame(1, **HELLO_FIELDS | {"holes": [[0, 2], [1, 1]]}),
+        json_frame(1, **HELLO_FIELDS | {"holes": [[0]]}),
+        json_frame(1, **HELLO_FIELDS | {"size": None, "holes": [[0, 1]]}),
+        json_frame(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[2 * n, 1] for n in range(4097)]}),
+        json_frame(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[0, (1 << 22) + 1]]}),
+        json_frame(3, **PHASE_FIELDS | {"transport": "pigeon"}),
+        json_frame(3, **PHASE_FIELDS | {"first": -1}),
+        json_frame(3, **PHASE_FIELDS | {"number": 0}),
+        json_frame(3, **PHASE_FIELDS | {"credit": 0}),
+        json_frame(3, **PHASE_FIELDS | {"window": 0}),
+        json_frame(3, **PHASE_FIELDS | {"token": "zz"}),
+        json_frame(3, **PHASE_FIELDS | {"parameters": []}),
+        json_frame(13, phase=1),
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
-def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
+def test_invalid_frame_raises_remote_error(stream: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         ControlDecoder().feed(stream)
 
@@ -147,31 +147,33 @@ def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
 HOSTILE = "\x1b[2Jall is well\n\u202efdp.exe\x9b31m" + "x" * 9_000
 
 
-def test_holes_within_bounds_are_taken() -> None:
-    most = tuple((2 * number, 1) for number in range(4096))
-    for size, holes in ((5, ((0, 1), (1, 1))), (1 << 25, most), (1 << 25, ((5, 1 << 22),))):
-        (hello,) = ControlDecoder().feed(said(1, **HELLO_FIELDS | {"size": size, "holes": holes}))
+def test_holes_within_limits_are_accepted() -> None:
+    max_holes = tuple((2 * number, 1) for number in range(4096))
+    for size, holes in ((5, ((0, 1), (1, 1))), (1 << 25, max_holes), (1 << 25, ((5, 1 << 22),))):
+        (hello,) = ControlDecoder().feed(json_frame(1, **HELLO_FIELDS | {"size": size, "holes": holes}))
         assert isinstance(hello, Hello) and hello.holes == holes
         assert ControlDecoder().feed(encode(hello)) == [hello]
 
 
-def test_reason_of_the_other_side_is_one_short_printable_line() -> None:
+def test_received_reason_is_short_printable_line() -> None:
     shown = "?[2Jall is well??fdp.exe?31m"
     for message in (Abort(1, HOSTILE), PhaseReady(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
-        (heard,) = ControlDecoder().feed(encode(message))
-        assert heard.reason.startswith(shown) and len(heard.reason) == MAX_REASON and heard.reason.isprintable()
+        (received,) = ControlDecoder().feed(encode(message))
+        assert (
+            received.reason.startswith(shown) and len(received.reason) == MAX_REASON and received.reason.isprintable()
+        )
     assert decode_failed(encode_failed({1: HOSTILE}))[1].startswith(shown)
 
 
 @given(st.text(max_size=600))
-def test_safe_reason_is_printable_and_safe_again(text: str) -> None:
+def test_safe_reason_is_printable_and_idempotent(text: str) -> None:
     safe = safe_reason(text)
     assert safe.isprintable() and len(safe) <= MAX_REASON and safe_reason(safe) == safe
     assert safe == text or not text.isprintable() or len(text) > MAX_REASON
 
 
-def test_fields_of_a_later_version_are_ignored() -> None:
-    (quit_,) = ControlDecoder().feed(said(12, session=1, reason="over", color="red"))
+def test_unknown_fields_are_ignored() -> None:
+    (quit_,) = ControlDecoder().feed(json_frame(12, session=1, reason="over", color="red"))
     assert quit_ == Abort(1, "over")
 
 
@@ -190,18 +192,18 @@ def test_fields_of_a_later_version_are_ignored() -> None:
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_what_does_not_fit_is_our_fault(message: Message) -> None:
+def test_message_out_of_bounds_raises_local_error(message: Message) -> None:
     with pytest.raises(LocalProtocolError):
         encode(message)
 
 
-def test_phases_that_no_sender_may_begin_are_refused_where_they_are_made_too() -> None:
+def test_phase_check_rejects_invalid_phase() -> None:
     for phase in (Phase(1, 1, OPTICAL, -1), Phase(1, 1, OPTICAL, 0, window=0), Phase(1, 1, "pigeons", 0)):
         with pytest.raises(RemoteProtocolError):
             phase.check()
 
 
-def test_phases_by_light_say_where_it_comes_from() -> None:
+def test_optical_phase_requires_valid_source() -> None:
     good = OpticalParameters("239.0.0.1", 80, "10.0.0.1", 5)
     assert optical_parameters(Phase(1, 1, OPTICAL, 0, parameters=to_parameters(good))) == good
     for changed in ({"source": ""}, {"source": "light.example"}, {"source_port": 0}, {"port": 1 << 16}, {"port": "80"}):
@@ -211,7 +213,7 @@ def test_phases_by_light_say_where_it_comes_from() -> None:
         optical_parameters(Phase(1, 1, OPTICAL, 0))
 
 
-def test_phases_along_a_chain_say_where_we_stand() -> None:
+def test_pipeline_phase_requires_valid_position_and_limits() -> None:
     chain = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
     parameters = to_parameters(PipelineParameters(chain, 1, 5.0))
     phase = pipeline_phase(Phase(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=parameters))
@@ -228,9 +230,9 @@ def test_phases_along_a_chain_say_where_we_stand() -> None:
 
 
 @given(st.floats(SHORTEST_TIMEOUT, LONGEST_TIMEOUT), st.integers(SMALLEST_BUFFER, LARGEST_BUFFER))
-def test_what_a_sender_orders_of_nodes_within_bounds_is_what_they_do(timeout: float, buffer: int) -> None:
+def test_pipeline_phase_uses_timings_and_buffer_of_sender(timeout: float, buffer: int) -> None:
     chain = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
     parameters = to_parameters(PipelineParameters(chain, 1, 0.0, timeout, buffer))
     phase = pipeline_phase(Phase(6, 2, PIPELINE, 7, parameters=parameters))
     assert (phase.timings.silence, phase.timings.answer, phase.buffer) == (timeout, timeout, buffer)
-    assert phase.timings.heartbeat <= timeout / 5, "who lives is heard several times"
+    assert phase.timings.heartbeat <= timeout / 5, "several heartbeats fit into the timeout"

@@ -58,7 +58,9 @@ def file(tmp_path: Path) -> str:
         [*LOOPBACK, *LIGHT],
     ],
 )
-def test_wrong_input_is_one_sentence_and_2(file: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_print_one_line_and_exit_with_2(
+    file: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert status(["send", file, *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -66,12 +68,12 @@ def test_wrong_input_is_one_sentence_and_2(file: str, arguments: list[str], caps
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/file", "/dev/null", "/tmp"])
-def test_what_is_no_file_cannot_be_sent(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_send_rejects_path_that_is_no_file(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["send", path, *TO, *LOOPBACK, *LIGHT]) == 2
     assert path in capsys.readouterr().err
 
 
-def test_nobody_there_is_1(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_send_without_reachable_receiver_exits_with_1(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["send", file, "--to", "a=127.0.0.1:1", *LOOPBACK, *LIGHT]) == 1
     assert "refused" in capsys.readouterr().out
 
@@ -85,17 +87,17 @@ def test_nobody_there_is_1(file: str, capsys: pytest.CaptureFixture[str]) -> Non
         ["--listen", "127.0.0.1:0", "--directory", "/tmp", "--interface-address", "192.0.2.77"],
     ],
 )
-def test_a_receiver_that_cannot_start_says_why(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_receiver_that_cannot_start_prints_reason(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["receive", *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_group_must_be_one() -> None:
+def test_sender_socket_requires_multicast_group() -> None:
     with pytest.raises(WrongInputError, match="multicast"):
         open_sender_socket("127.0.0.1", "10.0.0.1", 5000)
 
 
-def test_a_sender_needs_receivers() -> None:
+def test_sender_requires_valid_receivers() -> None:
     with pytest.raises(WrongInputError, match="at least one receiver"):
         Sender([], SenderSettings("127.0.0.1"))
     with pytest.raises(WrongInputError, match="not between 1 and 65535"):
@@ -103,15 +105,15 @@ def test_a_sender_needs_receivers() -> None:
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.77:0"])
-def test_beyond_loopback_nobody_may_write_who_proves_nothing(
+def test_receiver_beyond_loopback_requires_authentication(
     listen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status(["receive", "--listen", listen, "--directory", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert "from other machines" in said and "--secret-file" in said and said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert "from other machines" in error and "--secret-file" in error and error.count("\n") == 1
 
 
-def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> None:
+def test_only_sender_with_secret_may_write(tmp_path: Path) -> None:
     secret = SharedSecret(b"s" * 32)
     folder, file = tmp_path / "in", tmp_path / "file"
     folder.mkdir()
@@ -121,10 +123,10 @@ def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> N
     thread = threading.Thread(target=receiver.run)
     thread.start()
     try:
-        there = ("h2", "127.0.0.1", receiver.address[1])
+        target = ("h2", "127.0.0.1", receiver.address[1])
         for credentials in (None, SharedSecret(b"t" * 32), secret):
             settings = SenderSettings(dialer=dialer(credentials), credentials=credentials)
-            with Sender([there], settings) as sender:
+            with Sender([target], settings) as sender:
                 result = sender.send_file(file, Route(Unicast()))
             assert result.complete == (credentials is secret), result.receivers
         assert (folder / "file").read_bytes() == b"content"
@@ -134,6 +136,6 @@ def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> N
     assert not thread.is_alive()
 
 
-def test_unicast_may_be_called_what_it_was_called() -> None:
+def test_unicast_keeps_its_former_name() -> None:
     assert transport_named("packets") == UNICAST
     assert [transport_named(name) for name in TRANSPORTS] == list(TRANSPORTS)

@@ -11,7 +11,7 @@ def test_header_is_16_bytes_little_endian() -> None:
 
 
 @pytest.mark.parametrize(("mtu", "segment", "segments"), [(1500, 1456, 44), (9000, 8956, 7), (65536, 65491, 1)])
-def test_ip_packet_fills_the_mtu_and_a_block_fills_a_super_packet(mtu: int, segment: int, segments: int) -> None:
+def test_segment_fills_mtu_and_block_fills_super_packet(mtu: int, segment: int, segments: int) -> None:
     assert segment_size_for(mtu) == segment
     assert segments_for(segment) == segments
     assert segment + 16 + 28 <= mtu
@@ -22,6 +22,6 @@ def test_wire_bytes_counts_every_header() -> None:
     assert wire_bytes(1456) == 1514
 
 
-def test_mtu_below_the_minimum_is_refused() -> None:
+def test_mtu_below_minimum_is_rejected() -> None:
     with pytest.raises(WrongInputError, match="575"):
         segment_size_for(575)

@@ -1,4 +1,4 @@
-"""What a receiver says, and when."""
+"""Messages of the receiver core and their times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
 from blast_transport.wire.transports import OPTICAL, PIPELINE
-from tests.support.transport_data import SUITE, data_of
+from tests.support.transport.transport_data import SUITE, data_of
 
 DATA = data_of(395)
 BLOCKS, COUNT = 10, 4
@@ -25,26 +25,28 @@ TIMINGS = ReceiverTimings(gather=0.02, quiet=0.02, repeat=0.5, silence=10.0, rep
 HELLO = Hello(7, 395, 10, COUNT, SUITE.name, "memory", "m")
 
 
-def begun(*, transport: str = OPTICAL, credit: int = 4, window: int = BLOCKS, told: bool = True) -> ReceiverCore:
+def begun(
+    *, transport: str = OPTICAL, credit: int = 4, window: int = BLOCKS, digests_known: bool = True
+) -> ReceiverCore:
     store = SessionStore(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
-    if told:
+    if digests_known:
         store.expect(0, DATA.digests())
     core.phase(Phase(7, 1, transport, 0, credit, window), 0.0)
-    assert said(core) == [PhaseReady(7, 1), Credit(7, 0, 0, 0)]
+    assert take_sent(core) == [PhaseReady(7, 1), Credit(7, 0, 0, 0)]
     return core
 
 
-def said(core: ReceiverCore, *kinds: type[Message]) -> list[Message]:
+def take_sent(core: ReceiverCore, *kinds: type[Message]) -> list[Message]:
     messages = [message for message in core.outbox if not kinds or isinstance(message, kinds)]
     core.outbox.clear()
     return messages
 
 
 def at(core: ReceiverCore, now: float, *kinds: type[Message]) -> list[Message]:
-    """Let the core look at the clock; return what it says then."""
+    """Advance the clock of the core, and return the messages that it sends."""
     core.tick(now)
-    return said(core, *kinds)
+    return take_sent(core, *kinds)
 
 
 def piece(segment: int, count: int = 1) -> memoryview:
@@ -71,83 +73,83 @@ def light(core: ReceiverCore, *segments: int, now: float = 0.0) -> None:
         arrive(core, segment, 1, piece(segment), now)
 
 
-def test_in_order_without_loss_says_only_how_far_it_is() -> None:
+def test_lossless_reception_sends_only_credits() -> None:
     core = begun()
     light(core, *range(40), now=0.1)
-    assert said(core) == [Credit(7, 4, 4, 4), Credit(7, 8, 8, 8)]
+    assert take_sent(core) == [Credit(7, 4, 4, 4), Credit(7, 8, 8, 8)]
     core.end_of_data(END, 0.2)
     assert core.state is ReceiverState.COMMITTING and core.due
-    assert said(core) == [Credit(7, 10, 10, 10)]
+    assert take_sent(core) == [Credit(7, 10, 10, 10)]
     core.committed()
-    assert said(core) == [Fin(7, DATA.whole, "", 0.1, engine=PYTHON)]
+    assert take_sent(core) == [Fin(7, DATA.whole, "", 0.1, engine=PYTHON)]
     assert core.over and core.deadline() is None
 
 
-def test_how_much_may_come_before_a_credit_is_due() -> None:
+def test_until_credit_counts_segments_to_next_credit() -> None:
     core = begun()
     for segment in range(16):
-        assert core.until_credit == 16 - segment and said(core) == []
+        assert core.until_credit == 16 - segment and take_sent(core) == []
         light(core, segment)
-    assert said(core) == [Credit(7, 4, 4, 4)] and core.until_credit == 16
-    assert begun(transport=PIPELINE).until_credit == 0, "by a chain nothing is passed over"
+    assert take_sent(core) == [Credit(7, 4, 4, 4)] and core.until_credit == 16
+    assert begun(transport=PIPELINE).until_credit == 0, "a pipeline phase has no credits by segment"
 
 
 def before_a_hole(credit: int) -> ReceiverCore:
-    """Blocks 2 to 7 were held before, as holes are, and the window is smaller than they are."""
+    """Return a core that holds blocks 2 to 7, like holes, with a window of fewer blocks."""
     store = SessionStore(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
     for block in range(2, 8):
         store.put(block, DATA.block(block))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
     store.expect(0, DATA.digests())
     core.phase(Phase(7, 1, OPTICAL, 0, credit, 3), 0.0)
-    assert said(core) == [PhaseReady(7, 1), Credit(7, 0, 0, 6)]
+    assert take_sent(core) == [PhaseReady(7, 1), Credit(7, 0, 0, 6)]
     return core
 
 
-def test_credit_is_due_before_a_hole_and_passes_over_it() -> None:
+def test_credit_is_due_before_hole_and_skips_it() -> None:
     core = before_a_hole(credit=3)
-    assert core.until_credit == 8, "what does not come is not waited for"
+    assert core.until_credit == 8, "held blocks do not count"
     light(core, *range(8))
-    assert said(core) == [Credit(7, 8, 8, 8)]
+    assert take_sent(core) == [Credit(7, 8, 8, 8)]
     assert core.until_credit == 12 and core.light_end == 11 * COUNT
     light(core, *range(32, LAST + 1))
     core.end_of_data(END, 0.1)
     assert core.state is ReceiverState.COMMITTING
 
 
-def test_loss_before_a_hole_does_not_hold_up_what_lies_behind_it() -> None:
+def test_loss_before_hole_does_not_block_data_behind_it() -> None:
     core = before_a_hole(credit=1)
     light(core, *range(3), *range(4, 8))
-    assert said(core, Credit) == [Credit(7, 1, 0, 6), Credit(7, 8, 0, 7)]
+    assert take_sent(core, Credit) == [Credit(7, 1, 0, 6), Credit(7, 8, 0, 7)]
     assert core.light_end == 11 * COUNT
     assert at(core, 0.03, Nack) == [Nack(7, ((3, 1),))]
 
 
-def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
+def test_losses_of_window_are_requested_with_its_last_credit() -> None:
     core = begun(credit=2)
     light(core, *range(1, 5), *range(6, 21))
-    assert said(core) == [Credit(7, 2, 0, 0), Credit(7, 4, 0, 2)]
+    assert take_sent(core) == [Credit(7, 2, 0, 0), Credit(7, 4, 0, 2)]
     light(core, *range(21, 28))
-    assert said(core) == [Nack(7, ((0, 1), (5, 1))), Credit(7, 6, 0, 4)]
+    assert take_sent(core) == [Nack(7, ((0, 1), (5, 1))), Credit(7, 6, 0, 4)]
 
 
-def test_what_a_chain_will_bring_is_not_asked_for() -> None:
+def test_receiver_requests_no_blocks_that_pipeline_delivers() -> None:
     core = begun()
     light(core, 0, 3, 9)
     core.phase(Phase(7, 2, PIPELINE, 1), 0.001)
-    assert said(core, Nack) == [Nack(7, ((1, 2),))]
+    assert take_sent(core, Nack) == [Nack(7, ((1, 2),))]
 
 
-def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
+def test_implausible_jump_is_no_gap() -> None:
     core = begun(credit=1)
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
     arrive(core, 30_000, 1, memoryview(bytes(10)), 0.0)
-    assert said(core) == []
+    assert take_sent(core) == []
     light(core, 0, 2)
     assert at(core, 0.02) == [Nack(7, ((1, 1),))]
 
 
-def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
+def test_receiver_left_behind_continues_at_position_of_sender() -> None:
     core = begun(credit=1)
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
     core.heartbeat(7500, 0.0)
@@ -155,10 +157,10 @@ def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
     assert at(core, 0.021, Nack) == [Nack(7, ((0, 30_000),))]
 
 
-def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
+def test_heartbeat_reveals_loss_without_gap() -> None:
     core = begun()
     light(core, *range(4), now=0.1)
-    said(core)
+    take_sent(core)
     core.heartbeat(1, 0.11)
     assert at(core, 0.2, Nack) == []
     core.heartbeat(3, 0.3)
@@ -167,24 +169,24 @@ def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
     assert core.deadline() == pytest.approx(0.82)
 
 
-def test_a_store_that_took_long_had_no_quiet_moment() -> None:
+def test_slow_store_does_not_count_as_quiet_time() -> None:
     core = begun()
     core.heartbeat(3, 0.1)
     arrive(core, 0, 4, piece(0, 4), began=0.1, now=0.5)
     assert at(core, 0.51, Nack) == []
 
 
-def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> None:
+def test_losses_at_end_of_phase_are_requested_in_next_phase() -> None:
     core = begun()
     light(core, 0, 1)
-    said(core)
+    take_sent(core)
     core.phase(Phase(7, 2, OPTICAL, 2, window=BLOCKS), 1.0)
-    assert said(core, PhaseReady) == [PhaseReady(7, 2)]
+    assert take_sent(core, PhaseReady) == [PhaseReady(7, 2)]
     light(core, *range(8, 24), now=1.015)
     assert at(core, 1.02, Nack) == [Nack(7, ((2, 6),))]
 
 
-def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
+def test_pipeline_losses_are_requested_only_after_end_of_data() -> None:
     core = begun(transport=PIPELINE)
     core.assembly.store.put(5, DATA.block(5))
     core.progressed(1.0)
@@ -194,7 +196,7 @@ def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
     assert at(core, 5.02, Nack) == [Nack(7, ((0, 20), (24, 16)))]
 
 
-def test_unanswered_questions_are_repeated_until_repaired() -> None:
+def test_nack_is_repeated_until_repaired() -> None:
     core = begun()
     light(core, 0, 2)
     at(core, 0.02)
@@ -205,14 +207,14 @@ def test_unanswered_questions_are_repeated_until_repaired() -> None:
     assert at(core, 1.2, Nack) == []
 
 
-def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_end() -> None:
+def test_nack_backoff_restarts_at_end_of_data() -> None:
     core = begun()
     light(core, 0, 2)
     asked = []
     for step in range(1000):
         core.tick(step * 0.01)
         core.heartbeat(0, step * 0.01)
-        asked += [step * 0.01] * len(said(core, Nack))
+        asked += [step * 0.01] * len(take_sent(core, Nack))
     assert asked == pytest.approx([0.02, 0.5, 1.0, 2.0, 4.0, 8.0])
     core.end_of_data(END, 10.0)
     at(core, 10.02)
@@ -220,8 +222,8 @@ def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_e
     assert at(core, 10.52, Nack) == [Nack(7, ((1, 1), (3, 37)))]
 
 
-def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
-    """What was repaired by light for several may have been lost again."""
+def test_end_of_data_requests_all_missing_segments_again() -> None:
+    """A repair by multicast may have been lost as well."""
     core = begun()
     light(core, 0, 2)
     at(core, 0.02)
@@ -231,23 +233,23 @@ def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
     assert at(core, 0.04, Nack) == [Nack(7, ((1, 1),))]
 
 
-def test_a_wrong_block_is_asked_for_again_at_once() -> None:
+def test_wrong_block_is_requested_again_at_once() -> None:
     core = begun()
     arrive(core, 0, 4, memoryview(bytes(40)), 0.1)
-    assert said(core, Nack) == [Nack(7, ((0, 4),))]
-    core = begun(told=False)
+    assert take_sent(core, Nack) == [Nack(7, ((0, 4),))]
+    core = begun(digests_known=False)
     arrive(core, 0, 4, memoryview(bytes(40)), 0.1)
     core.assembly.store.expect(0, DATA.digests())
     core.stored(0.2)
     core.wrong(core.assembly.take_wrong(), 0.2)
-    assert said(core, Nack) == [Nack(7, ((0, 4),))]
+    assert take_sent(core, Nack) == [Nack(7, ((0, 4),))]
 
 
-def test_replayed_datagrams_neither_put_the_question_off_nor_keep_a_session_alive() -> None:
+def test_replayed_datagrams_delay_neither_nack_nor_timeout() -> None:
     core = begun()
     light(core, 0, 1)
     core.end_of_data(END, 0.0)
-    said(core)
+    take_sent(core)
     light(core, 0, 1, now=0.019)
     assert at(core, 0.02, Nack) == [Nack(7, ((2, 38),))]
     light(core, 0, now=9.9)
@@ -256,7 +258,7 @@ def test_replayed_datagrams_neither_put_the_question_off_nor_keep_a_session_aliv
     assert "10 blocks were not repaired" in core.reason
 
 
-def test_words_alone_do_not_keep_a_transfer_alive_that_gets_nothing_new() -> None:
+def test_heartbeats_alone_do_not_keep_session_alive() -> None:
     core = begun()
     core.end_of_data(END, 1.0)
     for second in range(2, 61):
@@ -269,63 +271,63 @@ def test_words_alone_do_not_keep_a_transfer_alive_that_gets_nothing_new() -> Non
     assert core.reason == "10 blocks were not repaired: nothing new for 60 s"
 
 
-def test_signs_of_life_come_by_the_clock() -> None:
+def test_receiver_sends_credit_periodically() -> None:
     core = begun()
     assert at(core, 0.9) == []
     core.tick(1.0)
     assert at(core, 1.5) == [Credit(7, 0, 0, 0)]
 
 
-def test_after_the_end_everything_is_ignored() -> None:
+def test_failed_receiver_ignores_all_input() -> None:
     core = begun()
     core.fail("disk full")
-    assert said(core, Fin) == [Fin(7, b"", "disk full")]
+    assert take_sent(core, Fin) == [Fin(7, b"", "disk full")]
     core.fail("again")
     light(core, 0)
     repair(core, [(1, bytes(piece(1)))], 1.0)
     assert at(core, 100.0) == [] and core.reason == "disk full"
 
 
-def test_end_of_data_twice_is_a_typed_error() -> None:
+def test_second_end_of_data_raises_local_error() -> None:
     core = begun()
     core.end_of_data(END, 0.0)
     with pytest.raises(LocalProtocolError):
         core.end_of_data(END, 0.0)
 
 
-def test_many_gaps_are_split_over_several_questions() -> None:
+def test_many_gaps_are_split_into_several_nacks() -> None:
     data = data_of(50_000)
     hello = Hello(7, 50_000, 10, COUNT, SUITE.name, "memory", "m")
     core = ReceiverCore(hello, Assembly(SessionStore(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
     for segment in range(0, 5000, 2):
         repair(core, [(segment, data.content[segment * 10 : segment * 10 + 10])], 0.0)
-    said(core)
+    take_sent(core)
     core.end_of_data(EndOfData(7, 50_000, bytes(32)), 0.0)
     core.tick(0.5)
-    nacks = [message for message in said(core, Nack) if isinstance(message, Nack)]
+    nacks = [message for message in take_sent(core, Nack) if isinstance(message, Nack)]
     assert max(len(nack.ranges) for nack in nacks) <= 1024
     assert sorted({asked for nack in nacks for asked in nack.ranges}) == [(s, 1) for s in range(1, 5000, 2)]
 
 
 def opened(core: ReceiverCore) -> set[int]:
-    """Blocks of which something is here."""
+    """Return the blocks with at least one segment."""
     missing = {s for first, number in core.assembly.missing(0, LAST + 1) for s in range(first, first + number)}
     return {segment // COUNT for segment in set(range(LAST + 1)) - missing}
 
 
-def test_light_that_cannot_have_been_sent_yet_opens_nothing() -> None:
+def test_datagrams_beyond_window_are_ignored() -> None:
     core = begun(credit=1, window=2)
     light(core, 2 * COUNT, 9 * COUNT)
     assert opened(core) == set() and core.assembly.refused == 2
     light(core, COUNT)
-    assert said(core, Credit) == [Credit(7, 1, 0, 0)]
+    assert take_sent(core, Credit) == [Credit(7, 1, 0, 0)]
     light(core, 3 * COUNT)
     assert opened(core) == {1} and core.assembly.refused == 3
     light(core, 2 * COUNT)
     assert opened(core) == {1, 2}
 
 
-def test_light_beyond_what_the_sender_says_that_it_sent_opens_nothing() -> None:
+def test_datagrams_beyond_heartbeat_position_are_ignored() -> None:
     core = begun(credit=1, window=2)
     core.heartbeat(5, 0.0)
     light(core, 7 * COUNT)
@@ -334,8 +336,8 @@ def test_light_beyond_what_the_sender_says_that_it_sent_opens_nothing() -> None:
     assert opened(core) == {6}
 
 
-def test_forged_light_behind_the_end_of_the_last_block_harms_nobody() -> None:
-    """From the sender's own address: no segment is there that could be asked for."""
+def test_forged_segments_behind_last_block_are_ignored() -> None:
+    """They have the sender's own address; the receiver must not request such segments."""
     hello = Hello(7, 325, 10, 10, SUITE.name, "memory", "m")
     core = ReceiverCore(hello, Assembly(SessionStore(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
     core.phase(Phase(7, 1, OPTICAL, 3, 4, BLOCKS), 0.0)
@@ -343,10 +345,10 @@ def test_forged_light_behind_the_end_of_the_last_block_harms_nobody() -> None:
         arrive(core, segment, 1, memoryview(bytes(10)), 0.0)
     assert core.assembly.refused == 2
     core.tick(1.0)
-    assert all(asked[0] + asked[1] <= 33 for nack in said(core, Nack) for asked in nack.ranges)  # type: ignore[attr-defined]
+    assert all(asked[0] + asked[1] <= 33 for nack in take_sent(core, Nack) for asked in nack.ranges)  # type: ignore[attr-defined]
 
 
-def test_a_sender_that_waits_for_us_no_more_may_be_anywhere() -> None:
+def test_demoted_receiver_accepts_datagrams_beyond_window() -> None:
     core = begun(credit=1, window=1)
     core.demoted(0.0)
     light(core, 8 * COUNT)
@@ -356,7 +358,7 @@ def test_a_sender_that_waits_for_us_no_more_may_be_anywhere() -> None:
     assert opened(core) == {8}
 
 
-def test_a_sender_that_is_lost_goes_on_without_us_until_it_comes_again() -> None:
+def test_receiver_without_sender_accepts_datagrams_beyond_window() -> None:
     core = begun(credit=1, window=1)
     core.cut_off()
     light(core, 8 * COUNT)
@@ -366,7 +368,7 @@ def test_a_sender_that_is_lost_goes_on_without_us_until_it_comes_again() -> None
     assert opened(core) == {8}
 
 
-def test_who_waits_for_light_sleeps() -> None:
+def test_idle_receiver_sleeps_until_deadline() -> None:
     core = begun()
     for _ in range(50):
         now = core.deadline()

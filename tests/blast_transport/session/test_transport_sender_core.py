@@ -1,4 +1,4 @@
-"""What a sender says to whom, whom it waits for, and for how long."""
+"""Messages, waits and timeouts of the sender core."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DIGEST = bytes(range(32))
 TIMINGS = SenderTimings(connect=2.0, ready=3.0, stall=5.0, heartbeat=1.0, freeze=1.0, hold_up=0.2)
 
 
-def said(core: SenderCore, *kinds: type[Message]) -> list[tuple[str, Message]]:
+def take_sent(core: SenderCore, *kinds: type[Message]) -> list[tuple[str, Message]]:
     messages = [(name, message) for name, message in core.outbox if not kinds or isinstance(message, kinds)]
     core.outbox.clear()
     return messages
@@ -47,7 +47,7 @@ def invited(*names: str, hello: Hello = HELLO) -> SenderCore:
     core = SenderCore(hello, names, 0.0, TIMINGS)
     for name in names:
         core.connected(name, 0.0)
-    assert said(core) == [(name, hello) for name in names]
+    assert take_sent(core) == [(name, hello) for name in names]
     return core
 
 
@@ -59,7 +59,7 @@ def phase_ready(*names: str, transport: str = OPTICAL, hello: Hello = HELLO, win
     phase = Phase(7, 1, transport, 0)
     core.begin_phase(phase, lambda _: phase, 0.1)
     core.window = window
-    assert [message for _, message in said(core)] == [phase] * len(names)
+    assert [message for _, message in take_sent(core)] == [phase] * len(names)
     assert not core.sending
     for name in names:
         core.receive(name, PhaseReady(7, 1), 0.2)
@@ -86,7 +86,7 @@ def at_end(*names: str) -> SenderCore:
 
 
 def repairs(core: SenderCore, name: str, now: float = 1.0) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Block by block, however many come at once."""
+    """Return all repairs for a receiver, grouped by block."""
     taken: dict[int, list[tuple[int, int]]] = {}
     while repair := core.take_repair(name, now):
         for first, count in repair:
@@ -106,7 +106,7 @@ def fin(reason: str = "", digest: bytes = DIGEST) -> Fin:
     return Fin(7, digest, reason, 1.0)
 
 
-def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
+def test_sender_waits_briefly_for_answers_but_not_for_late_receivers() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
     assert core.settling and core.deadline() == 0.4
@@ -124,7 +124,7 @@ def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     assert not core.settling and core.sending
 
 
-def test_a_stop_of_the_senders_host_is_no_silence_of_its_receivers() -> None:
+def test_pause_of_sender_does_not_time_out_receivers() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
     core.tick(30.0)
@@ -140,10 +140,10 @@ def test_a_stop_of_the_senders_host_is_no_silence_of_its_receivers() -> None:
     assert not core.peers["a"].over
 
 
-def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> None:
+def test_sender_waits_briefly_for_receivers_that_are_dialed_again() -> None:
     core = invited("a", "b", "c")
     core.receive("a", Ready(7), 0.1)
-    core.disconnected("b", "its leader may lead nobody", 0.1, timeout=3.0)
+    core.disconnected("b", "its leader may lead no member", 0.1, timeout=3.0)
     core.disconnected("c", "it is down", 0.1)
     core.tick(0.2)
     assert core.settling and core.deadline() == 0.5
@@ -162,7 +162,7 @@ def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> 
     assert not core.settling
 
 
-def test_who_answers_late_is_owed_what_left_without_it() -> None:
+def test_late_receiver_gets_missed_blocks_as_repairs() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
     core.tick(1.0)
@@ -173,12 +173,12 @@ def test_who_answers_late_is_owed_what_left_without_it() -> None:
     core.window = BLOCKS
     send(core, 3)
     core.receive("b", Ready(7, held=((1, 1),)), 1.2)
-    assert said(core, Phase)[-1] == ("b", Phase(7, 1, OPTICAL, 3))
+    assert take_sent(core, Phase)[-1] == ("b", Phase(7, 1, OPTICAL, 3))
     core.receive("b", PhaseReady(7, 1), 1.3)
     assert [block for block, _ in repairs(core, "b", 1.4)] == [0, 2]
 
 
-def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None:
+def test_sender_waits_for_checking_receivers_and_all_of_stream() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
     for now in (0.2, 0.5, 0.8):
@@ -193,34 +193,34 @@ def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None
     assert stream.settling
 
 
-def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
+def test_digests_are_sent_once_and_in_full_after_reconnection() -> None:
     core = phase_ready("a")
     send(core, 3)
     core.send_digests()
-    assert said(core, Digests) == [("a", Digests(7, 0, bytes(48)))]
+    assert take_sent(core, Digests) == [("a", Digests(7, 0, bytes(48)))]
     send(core, 1)
     core.send_digests()
-    assert said(core, Digests) == [("a", Digests(7, 3, bytes(16)))]
+    assert take_sent(core, Digests) == [("a", Digests(7, 3, bytes(16)))]
     core.disconnected("a", "lost", 0.4)
     core.connected("a", 0.5)
     core.receive("a", Ready(7, ((0, 1),)), 0.6)
-    assert said(core, Digests, Phase) == [("a", Digests(7, 0, bytes(64))), ("a", Phase(7, 1, OPTICAL, 4))]
+    assert take_sent(core, Digests, Phase) == [("a", Digests(7, 0, bytes(64))), ("a", Phase(7, 1, OPTICAL, 4))]
     core.receive("a", PhaseReady(7, 1), 0.7)
     assert repairs(core, "a") == [(1, [(0, 4)]), (2, [(0, 4)]), (3, [(0, 4)])]
 
 
-def test_who_comes_again_hears_that_nobody_waits_for_it() -> None:
-    """It takes light beyond the window only from a sender that does not wait for its credits."""
+def test_reconnected_receiver_is_notified_of_its_demotion() -> None:
+    """Only a receiver that knows of its demotion accepts datagrams beyond its window."""
     core = phase_ready("a", "b")
     core.demote("a", "too slow")
     core.disconnected("a", "lost", 0.4, timeout=3.0)
-    said(core)
+    take_sent(core)
     core.connected("a", 0.5)
     core.receive("a", Ready(7, phase=1), 0.6)
-    assert said(core, Demoted) == [("a", Demoted(7))]
+    assert take_sent(core, Demoted) == [("a", Demoted(7))]
 
 
-def test_no_block_leaves_beyond_the_window_of_the_slowest() -> None:
+def test_sender_respects_window_of_slowest_receiver() -> None:
     core = phase_ready("a", "b", window=4)
     send(core, 4)
     assert not may_send(core, 0.3)
@@ -234,18 +234,18 @@ def test_no_block_leaves_beyond_the_window_of_the_slowest() -> None:
     assert not may_send(core, 0.3)
 
 
-def test_a_light_that_waits_says_how_far_it_is() -> None:
+def test_blocked_optical_sender_reports_position_in_heartbeats() -> None:
     core = phase_ready("a", window=2)
     send(core, 2)
-    said(core)
+    take_sent(core)
     assert not may_send(core, 0.35)
-    assert said(core, Heartbeat) == []
+    assert take_sent(core, Heartbeat) == []
     for now in (0.41, 0.45, 0.52):
         assert not may_send(core, now)
-    assert said(core, Heartbeat) == [("a", Heartbeat(7, 2))] * 2
+    assert take_sent(core, Heartbeat) == [("a", Heartbeat(7, 2))] * 2
 
 
-def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
+def test_single_slow_receiver_is_demoted() -> None:
     core = phase_ready("a", "b", window=4)
     send(core, 4)
     core.receive("a", Credit(7, 4, 4, 4), 0.3)
@@ -257,7 +257,7 @@ def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
     assert 0.2 <= step * 0.01 < 0.25
 
 
-def test_a_frozen_receiver_is_demoted_and_served_when_the_others_are_done() -> None:
+def test_frozen_receiver_is_demoted_and_served_after_others() -> None:
     core = phase_ready("a", "b", window=4)
     send(core, 4)
     core.receive("a", Credit(7, 4, 4, 4), 0.4)
@@ -274,7 +274,7 @@ def test_a_frozen_receiver_is_demoted_and_served_when_the_others_are_done() -> N
     assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
 
 
-def test_in_the_dark_who_is_served_apart_is_served_at_once() -> None:
+def test_demoted_receiver_is_served_during_optical_pause() -> None:
     core = phase_ready("a", "b", window=4)
     send(core, 4)
     core.receive("b", Nack(7, ((0, 16),)), 0.4)
@@ -287,54 +287,54 @@ def test_in_the_dark_who_is_served_apart_is_served_at_once() -> None:
     assert repairs(core, "b", 3.0) == []
 
 
-@pytest.mark.parametrize(("position", "taken_back"), [(3, False), (4, True)])
-def test_who_has_caught_up_takes_part_in_the_next_phase(position: int, taken_back: bool) -> None:
+@pytest.mark.parametrize(("position", "readmitted"), [(3, False), (4, True)])
+def test_demoted_receiver_that_caught_up_is_readmitted(position: int, readmitted: bool) -> None:
     core = phase_ready("a", "b", window=4)
     core.demote("b", "slow")
     for sent in (4, 8):
         send(core, 4)
         core.receive("a", Credit(7, sent, sent, sent), 0.4)
     core.receive("b", Credit(7, position, position, position), 1.0)
-    said(core)
+    take_sent(core)
     core.readmit()
-    assert core.peers["b"].active is taken_back
-    assert said(core) == [("b", Readmitted(7))] * taken_back
+    assert core.peers["b"].active is readmitted
+    assert take_sent(core) == [("b", Readmitted(7))] * readmitted
 
 
-@pytest.mark.parametrize("why", ["limited", "often", "ended"])
-def test_some_are_not_taken_back(why: str) -> None:
+@pytest.mark.parametrize("reason", ["limited", "often", "ended"])
+def test_limited_repeated_or_late_demotions_are_final(reason: str) -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
-    core.receive("b", Ready(7, max_rate=1e6 if why == "limited" else 0.0), 0.1)
-    for _ in range(5 if why == "often" else 1):
+    core.receive("b", Ready(7, max_rate=1e6 if reason == "limited" else 0.0), 0.1)
+    for _ in range(5 if reason == "often" else 1):
         core.peers["b"].demoted = ""
         core.demote("b", "slow")
-    if why == "ended":
+    if reason == "ended":
         core.end_of_data(395, DIGEST, 1.0)
     core.readmit()
     assert core.peers["b"].demoted
 
 
-def test_sender_takes_lowest_rate_and_demotes_receivers_far_below() -> None:
+def test_sender_uses_minimum_rate_and_demotes_outliers() -> None:
     core = invited("a", "b", "c")
     for name, rate in (("a", 0.0), ("b", 9e6), ("c", 1e3)):
         core.receive(name, Ready(7, max_rate=rate), 0.1)
     assert core.rate_of(10e6) == 9e6 and core.peers["c"].demoted
 
 
-def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
+def test_repairs_precede_end_of_data_of_requesting_receiver() -> None:
     core = at_end("a", "b")
     core.receive("a", Nack(7, ((39, 1), (21, 2), (4, 1))), 1.1)
-    said(core)
+    take_sent(core)
     assert core.take_repair("a", 2.0) == [(39, 1), (21, 2), (4, 1)]
-    assert said(core) == []
+    assert take_sent(core) == []
     assert core.take_repair("a", 2.0) == []
-    assert said(core) == [("a", EndOfData(7, 395, DIGEST))]
+    assert take_sent(core) == [("a", EndOfData(7, 395, DIGEST))]
     assert core.peers["a"].repaired_bytes == 10 + 20 + 10
     assert repairs(core, "b") == []
 
 
-def test_blocks_that_arrive_otherwise_after_a_nack_are_owed_no_more() -> None:
+def test_credit_cancels_repairs_of_received_blocks() -> None:
     core = phase_ready("a", "b")
     send(core, 4)
     core.receive("a", Nack(7, ((1, 1), (4, 10))), 1.0)
@@ -342,8 +342,8 @@ def test_blocks_that_arrive_otherwise_after_a_nack_are_owed_no_more() -> None:
     assert repairs(core, "a", 1.2) == [(3, [(0, 2)])]
 
 
-def test_who_takes_nothing_is_given_up_when_the_last_that_it_is_owed_waits_for_it() -> None:
-    """Its connection has no room, so nobody asks what else it is owed, and it does not hear of the end."""
+def test_blocked_receiver_with_last_repair_fails_after_timeout() -> None:
+    """Its connection is full, so the sender takes no more repairs for it and sends it no end of data."""
     core = at_end("a", "b")
     core.receive("a", Nack(7, ((4, 1),)), 1.1)
     assert core.take_repair("a", 1.2) == [(4, 1)]
@@ -355,7 +355,7 @@ def test_who_takes_nothing_is_given_up_when_the_last_that_it_is_owed_waits_for_i
     assert core.peers["a"].reason == "did not confirm: no progress for 5 s after the end of data"
 
 
-def test_what_two_miss_goes_by_light_and_the_rest_alone() -> None:
+def test_common_losses_are_repaired_by_multicast_others_by_unicast() -> None:
     core = phase_ready("a", "b", window=BLOCKS)
     send(core, 8)
     core.receive("a", Nack(7, ((4, 3), (20, 1))), 1.0)
@@ -369,7 +369,7 @@ def test_what_two_miss_goes_by_light_and_the_rest_alone() -> None:
     assert core.shared_repairs == 2
 
 
-def test_repairs_that_might_be_shared_do_not_wait_for_light_that_is_gone() -> None:
+def test_repairs_do_not_wait_for_ended_optical_phase() -> None:
     core = phase_ready("a", "b", window=BLOCKS)
     send(core, 8)
     core.receive("a", Nack(7, ((4, 3),)), 1.0)
@@ -377,7 +377,7 @@ def test_repairs_that_might_be_shared_do_not_wait_for_light_that_is_gone() -> No
     assert repairs(core, "a", 1.2) == [(1, [(0, 3)])]
 
 
-def test_what_was_not_sent_cannot_be_lost() -> None:
+def test_nacks_of_unsent_segments_are_ignored() -> None:
     core = phase_ready("a", window=BLOCKS)
     send(core, 2)
     core.receive("a", Nack(7, ((0, 1 << 33),)), 1.0)
@@ -386,7 +386,7 @@ def test_what_was_not_sent_cannot_be_lost() -> None:
     assert repairs(core, "a", 3.0) == []
 
 
-def test_endless_questions_have_an_end() -> None:
+def test_receiver_with_too_many_nacks_fails() -> None:
     core = at_end("a")
     for _ in range(10):
         core.receive("a", Nack(7, ((0, 40),)), 1.0)
@@ -394,13 +394,13 @@ def test_endless_questions_have_an_end() -> None:
     assert "4 times" in core.peers["a"].reason
 
 
-def test_a_receiver_that_takes_nothing_fails_when_the_others_are_served() -> None:
+def test_stalled_receiver_fails_after_others_are_served() -> None:
     core = at_end("a", "b")
     repairs(core, "a")
     repairs(core, "b")
     core.receive("b", Credit(7, 5, 5, 5), 5.5)
     wait_until(core, 6.0)
-    assert not core.peers["a"].over, "the link is b's, perhaps"
+    assert not core.peers["a"].over, "b may use the whole link"
     core.receive("b", fin(), 6.1)
     wait_until(core, 10.4)
     assert core.peers["b"].state is PeerState.COMPLETE and not core.peers["a"].over
@@ -408,7 +408,7 @@ def test_a_receiver_that_takes_nothing_fails_when_the_others_are_served() -> Non
     assert "did not confirm" in core.peers["a"].reason and core.over
 
 
-def test_nobody_is_waited_for_longer_than_patience_however_the_others_do() -> None:
+def test_stalled_receiver_fails_despite_progress_of_others() -> None:
     core = at_end("a", "b")
     repairs(core, "a")
     repairs(core, "b")
@@ -435,7 +435,7 @@ def test_nobody_is_waited_for_longer_than_patience_however_the_others_do() -> No
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_what_a_receiver_must_not_say_costs_only_that_receiver(message: Message) -> None:
+def test_invalid_message_fails_only_its_receiver(message: Message) -> None:
     core = at_end("a", "b")
     repairs(core, "a")
     core.receive("a", message, 1.0)
@@ -443,7 +443,7 @@ def test_what_a_receiver_must_not_say_costs_only_that_receiver(message: Message)
     assert core.peers["b"].state is PeerState.READY
 
 
-def test_done_before_the_end_is_a_lie_and_holding_what_there_is_not_as_well() -> None:
+def test_early_fin_and_nonexistent_blocks_break_protocol() -> None:
     core = phase_ready("a")
     core.receive("a", fin(), 0.3)
     assert "broke the protocol" in core.peers["a"].reason
@@ -452,13 +452,13 @@ def test_done_before_the_end_is_a_lie_and_holding_what_there_is_not_as_well() ->
     assert "holds blocks that do not exist" in core.peers["a"].reason
 
 
-def test_late_messages_of_another_session_are_ignored() -> None:
+def test_messages_of_other_session_are_ignored() -> None:
     core = invited("a")
     core.receive("a", Fin(6, DIGEST, "old"), 0.1)
     assert core.peers["a"].state is PeerState.INVITED
 
 
-def test_what_everybody_holds_is_not_wanted() -> None:
+def test_blocks_held_by_all_receivers_are_not_sent() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7, ((0, 5),)), 0.1)
     core.receive("b", Ready(7, ((2, 1), (4, 5))), 0.1)
@@ -466,7 +466,7 @@ def test_what_everybody_holds_is_not_wanted() -> None:
     assert [block for block in range(BLOCKS) if block in core.everywhere] == [2, 4]
 
 
-def test_holes_that_receivers_made_are_not_sent_and_were_not_there_before() -> None:
+def test_holes_made_by_receivers_are_not_sent_or_resumed() -> None:
     core = invited("a", "b", hello=replace(HELLO, holes=((1, 3), (6, 1))))
     core.receive("a", Ready(7, ((0, 4), (6, 1))), 0.1)
     core.receive("b", Ready(7, ((1, 3), (6, 2))), 0.1)
@@ -476,7 +476,7 @@ def test_holes_that_receivers_made_are_not_sent_and_were_not_there_before() -> N
     assert [core.peers[name].resumed for name in "ab"] == [1, 1]
 
 
-def test_holes_are_data_where_a_receiver_does_not_make_them() -> None:
+def test_holes_are_sent_if_one_receiver_does_not_make_them() -> None:
     core = invited("a", "device", hello=replace(HELLO, holes=((1, 3),)))
     core.receive("a", Ready(7, ((1, 3),)), 0.1)
     core.receive("device", Ready(7), 0.1)
@@ -484,7 +484,7 @@ def test_holes_are_data_where_a_receiver_does_not_make_them() -> None:
     assert core.everywhere.held == core.hole_blocks == 0
 
 
-def test_packets_are_owed_as_they_are_digested() -> None:
+def test_unicast_blocks_are_queued_as_they_are_digested() -> None:
     core = phase_ready("a", "b", transport=UNICAST, hello=STREAM)
     core.owe(3)
     assert [block for block, _ in repairs(core, "a")] == [0, 1, 2]
@@ -494,7 +494,7 @@ def test_packets_are_owed_as_they_are_digested() -> None:
     assert [block for block, _ in repairs(core, "b")] == [0, 1, 2, 3, 4]
 
 
-def test_of_a_stream_is_kept_what_those_need_that_keep_up() -> None:
+def test_stream_keeps_blocks_that_active_receivers_need() -> None:
     core = phase_ready("a", "b", hello=STREAM, window=8)
     send(core, 6)
     core.receive("a", Credit(7, 6, 5, 5), 0.4)
@@ -503,10 +503,10 @@ def test_of_a_stream_is_kept_what_those_need_that_keep_up() -> None:
     core.demote("b", "slow")
     assert core.needed == 5
     core.lose("a", "gone")
-    assert core.needed == 2, "nobody else is left"
+    assert core.needed == 2, "no other receiver is left"
 
 
-def test_who_does_not_follow_to_a_phase_is_left_behind_and_may_still_come() -> None:
+def test_receiver_that_misses_phase_is_demoted_and_may_follow() -> None:
     core = phase_ready("a", "b")
     phase = Phase(7, 2, OPTICAL, 0, parameters={"port": 1})
     core.begin_phase(phase, lambda _: phase, 1.0)
@@ -523,7 +523,7 @@ def test_who_does_not_follow_to_a_phase_is_left_behind_and_may_still_come() -> N
     assert core.peers["b"].state is PeerState.FAILED
 
 
-def test_who_is_moving_when_a_chain_begins_without_it_is_not_waited_for() -> None:
+def test_sender_does_not_wait_for_receiver_outside_chain() -> None:
     core = phase_ready("a", "b")
     light, chain = Phase(7, 2, OPTICAL, 0), Phase(7, 3, PIPELINE, 0)
     core.begin_phase(light, lambda _: light, 1.0)
@@ -532,7 +532,7 @@ def test_who_is_moving_when_a_chain_begins_without_it_is_not_waited_for() -> Non
     assert core.sending and core.peers["b"].state is PeerState.READY
 
 
-def test_a_receiver_that_closes_at_every_invitation_is_given_up() -> None:
+def test_receiver_that_closes_at_each_invitation_fails() -> None:
     core = invited("a")
     for second in range(3):
         core.disconnected("a", "closed", float(second))
@@ -540,26 +540,26 @@ def test_a_receiver_that_closes_at_every_invitation_is_given_up() -> None:
     assert core.peers["a"].state is PeerState.FAILED
 
 
-def test_a_pause_is_as_long_as_it_likes() -> None:
+def test_sender_sends_heartbeats_during_long_pause() -> None:
     core = phase_ready("a")
     send(core, 2)
     core.receive("a", Credit(7, 2, 2, 2), 0.3)
     for second in range(1, 100):
         core.tick(float(second))
-        assert said(core) == [("a", Heartbeat(7, 2))]
+        assert take_sent(core) == [("a", Heartbeat(7, 2))]
     assert core.sending
 
 
-def test_the_end_of_all_is_said_to_everybody() -> None:
+def test_quit_aborts_connected_and_disconnected_receivers() -> None:
     core = phase_ready("a", "b")
     core.disconnected("b", "lost", 0.3)
     core.quit("enough")
-    assert said(core, Abort) == [("a", Abort(7, "enough"))]
+    assert take_sent(core, Abort) == [("a", Abort(7, "enough"))]
     assert [peer.reason for peer in core.peers.values()] == ["enough", "enough"] and core.over
 
 
-def test_of_what_transports_tell_the_latest_word_of_each_is_kept() -> None:
-    """However many come while nobody looks."""
+def test_sender_keeps_latest_transport_report_of_each_receiver() -> None:
+    """Earlier reports that were not read are dropped."""
     core = phase_ready("a", "b", transport=PIPELINE)
     for number in range(100):
         core.receive("a", TransportReport(HELLO.session, 1, b"%d" % number), 0.5)
@@ -567,6 +567,6 @@ def test_of_what_transports_tell_the_latest_word_of_each_is_kept() -> None:
     assert {name: word.body for name, word in core.words.items()} == {"a": b"99", "b": b"b"}
 
 
-def test_states_change_as_the_table_says() -> None:
+def test_invalid_state_transition_raises_local_error() -> None:
     with pytest.raises(LocalProtocolError):
         Peer(0.0).move(PeerEvent.STORED)

@@ -17,8 +17,8 @@ from blast_transport.wire.codec import ControlDecoder as Frames
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import Abort, Demoted, Fin, Hello, Message, Phase, PhaseReady, Readmitted, Ready
 from tests.support.fuzzing import Decoder, fuzz, inputs
-from tests.support.transport_data import mutated
-from tests.support.transport_messages import SAMPLES
+from tests.support.transport.transport_data import mutated
+from tests.support.transport.transport_messages import SAMPLES
 
 JSON = (Hello, Ready, Phase, PhaseReady, Fin, Abort, Demoted, Readmitted)
 json_values = st.recursive(
@@ -81,18 +81,18 @@ STREAM = Decoder(
 )
 
 
-def test_control_streams() -> None:
+def test_control_streams_are_decoded_or_rejected() -> None:
     run = fuzz(STREAM, inputs(12_000))
     assert min(run.outcomes[name] for name in ("refused", "understood", "too short")) > run.inputs // 100, run.outcomes
 
 
 @given(st.lists(st.sampled_from(SAMPLES), max_size=6), st.lists(st.integers(0, 50)))
-def test_every_message_is_read_back_wherever_the_stream_is_cut(sent: list[Message], cuts: list[int]) -> None:
+def test_messages_decode_for_any_cut_of_stream(sent: list[Message], cuts: list[int]) -> None:
     assert decoded(b"".join(map(encode, sent)), cuts) == sent
 
 
 @given(st.sampled_from(JSON), json_values)
-def test_any_json_is_a_message_or_refused(kind: type, value: object) -> None:
+def test_any_json_is_decoded_or_rejected(kind: type, value: object) -> None:
     try:
         found = from_json(kind, json.dumps(value).encode())
     except RemoteProtocolError:
@@ -101,7 +101,7 @@ def test_any_json_is_a_message_or_refused(kind: type, value: object) -> None:
 
 
 @given(st.sampled_from([message for message in SAMPLES if isinstance(message, JSON)]), st.data())
-def test_one_field_that_is_something_else_is_a_message_or_refused(message: Message, data: st.DataObject) -> None:
+def test_message_with_changed_field_is_decoded_or_rejected(message: Message, data: st.DataObject) -> None:
     fields = json.loads(to_json(message))
     fields[data.draw(st.sampled_from(sorted(fields)))] = data.draw(json_values)
     try:
@@ -112,13 +112,13 @@ def test_one_field_that_is_something_else_is_a_message_or_refused(message: Messa
 
 
 @pytest.mark.parametrize("body", [b"", b"1", b'"', b"\xff", b"nul", b'{"a":}', b"[" * 5000, b"9" * 5000])
-def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+def test_invalid_json_object_is_rejected(body: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         from_json(Abort, body)
 
 
-def test_a_stream_of_broken_frames_costs_no_memory() -> None:
-    """Nothing is kept for a frame that is too long, and never more than the longest one."""
+def test_broken_frames_use_bounded_memory() -> None:
+    """The decoder keeps nothing of frames beyond the limit, and at most one frame of the maximum length."""
     chance = random.Random(3)
     tracemalloc.start()
     try:
@@ -134,7 +134,7 @@ def test_a_stream_of_broken_frames_costs_no_memory() -> None:
 
 
 @given(st.text(alphabet="ab./\\\0\n-ü .\udcff", max_size=6) | st.text())
-def test_names_stay_in_their_directory(name: str) -> None:
+def test_plain_names_stay_in_directory(name: str) -> None:
     try:
         taken = plain_name(name)
     except UnsafeNameError as error:

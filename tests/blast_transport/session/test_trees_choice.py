@@ -1,4 +1,4 @@
-"""Which trees can be given, and which plan a host believes its sender."""
+"""Validation of trees that a user gives, and of plans that a sender sends."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MEMBERS = (("", "", 0), ("a", "10.0.0.1", 1), ("b", "10.0.0.2", 2), ("c", "10.0.
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
-def test_a_rate_that_carries_nothing(rate: float) -> None:
+def test_tree_requires_positive_finite_rate(rate: float) -> None:
     with pytest.raises(WrongInputError, match="give each a rate above 0"):
         Tree(rate, {"a": SOURCE})
 
 
 @pytest.mark.parametrize(
-    ("parents", "says"),
+    ("parents", "message"),
     [
         ({}, "enters no host"),
         ({"a": "a"}, "cycle at 'a'"),
@@ -34,17 +34,17 @@ def test_a_rate_that_carries_nothing(rate: float) -> None:
         ({"a": SOURCE, "b": "x"}, "host 'x' in a tree has no parent"),
     ],
 )
-def test_hosts_that_the_data_does_not_reach(parents: dict[str, str], says: str) -> None:
-    with pytest.raises(WrongInputError, match=says):
+def test_tree_with_unreachable_hosts_is_rejected(parents: dict[str, str], message: str) -> None:
+    with pytest.raises(WrongInputError, match=message):
         Tree(1.0, parents)
 
 
-def test_no_tree_at_all() -> None:
+def test_empty_list_of_trees_is_rejected() -> None:
     with pytest.raises(WrongInputError, match="name at least one"):
         Trees(())
 
 
-def test_who_watches_makes_no_other_choice() -> None:
+def test_trees_choice_ignores_observer_in_comparison() -> None:
     tree = Tree(1.0, {"a": SOURCE})
     assert Trees((tree,), print) == Trees((tree,))
     assert Trees((tree,)) != Trees((replace(tree, rate=2.0),))
@@ -53,7 +53,7 @@ def test_who_watches_makes_no_other_choice() -> None:
 GOOD = TreesParameters(MEMBERS, ((5.0, (0, 1, 1)), (1e9, (3, NOWHERE, 0))), 2)
 
 
-def test_a_phase_as_its_hosts_want_it() -> None:
+def test_trees_phase_converts_parameters() -> None:
     phase = trees_phase(Phase(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(GOOD)))
     assert phase == TreesPhase(
         7, 2, b"t" * 16, 9, MEMBERS, (PlacedTree(5.0, (0, 1, 1)), PlacedTree(1e9, (3, -1, 0))), 2
@@ -65,7 +65,7 @@ def test_a_phase_as_its_hosts_want_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "parameters",
     [
         replace(GOOD, place=4),
         replace(GOOD, place=-1),
@@ -82,6 +82,6 @@ def test_a_phase_as_its_hosts_want_it() -> None:
         replace(GOOD, trees=((1.0, (0, 0, 0)),) * 1025),
     ],
 )
-def test_what_no_sender_may_say(said: TreesParameters) -> None:
+def test_invalid_trees_parameters_are_rejected(parameters: TreesParameters) -> None:
     with pytest.raises(RemoteProtocolError):
-        trees_phase(Phase(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(said)))
+        trees_phase(Phase(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(parameters)))

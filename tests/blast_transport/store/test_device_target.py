@@ -1,4 +1,4 @@
-"""Devices that are overwritten. Block devices, which need loop devices and root, are in test_send_bare_hosts.py."""
+"""Devices as targets. Tests with real block devices, which need root, are in test_send_bare_hosts.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOUNTS = r"""22 27 0:20 / /sys rw,nosuid shared:7 - sysfs sysfs rw
 
 @pytest.fixture
 def block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a file of 1000 bytes that passes for a block device that is not mounted."""
+    """Return a file of 1000 bytes that passes for an unmounted block device."""
     path = tmp_path / "disk"
     path.write_bytes(b"o" * 1000)
     monkeypatch.setattr(device_target, "is_device", lambda mode: True)
@@ -37,17 +37,17 @@ def block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_mounts_are_found_by_their_device() -> None:
+def test_mount_points_are_found_by_device() -> None:
     assert mount_points(MOUNTS, {"8:2"}) == ["/"]
     assert mount_points(MOUNTS, {"8:0", "8:3"}) == [r"/srv/a b\c"]
     assert mount_points(MOUNTS, {"8:20", "0:2"}) == []
 
 
-def test_mounts_of_a_device_that_is_mounted() -> None:
+def test_mounts_of_root_device_include_root() -> None:
     assert "/" in mounts_of(Path("/").stat().st_dev)
 
 
-def test_a_device_has_what_was_written_and_behind_it_what_it_had(block: Path) -> None:
+def test_device_keeps_old_content_behind_written_data(block: Path) -> None:
     target = DeviceTarget(block, 300)
     assert not target.in_order and target.descriptor is None
     target.write(200, b"b" * 60, b"c" * 40)
@@ -59,14 +59,14 @@ def test_a_device_has_what_was_written_and_behind_it_what_it_had(block: Path) ->
     assert block.read_bytes() == b"a" * 200 + b"b" * 60 + b"c" * 40 + b"o" * 700
 
 
-def test_what_is_too_large_is_refused_before_the_first_byte(block: Path) -> None:
-    for size, most in ((1001, None), (101, 100)):
+def test_too_large_file_is_rejected_before_first_write_to_device(block: Path) -> None:
+    for size, limit in ((1001, None), (101, 100)):
         with pytest.raises(StoreError, match=f"{size} bytes are more than .*nothing was written"):
-            DeviceTarget(block, size, most)
+            DeviceTarget(block, size, limit)
     assert block.read_bytes() == b"o" * 1000
 
 
-def test_a_stream_that_is_too_large_is_cut_off_and_the_device_told_undefined(
+def test_too_large_stream_is_stopped_and_device_reported_undefined(
     block: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = DeviceTarget(block, None)
@@ -78,12 +78,12 @@ def test_a_stream_that_is_too_large_is_cut_off_and_the_device_told_undefined(
     assert f"{block} is incomplete" in caplog.text
 
 
-def test_one_that_was_not_written_is_as_it_was(block: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_discarding_unwritten_device_leaves_it_unchanged(block: Path, caplog: pytest.LogCaptureFixture) -> None:
     DeviceTarget(block, 10).discard(resumable=False)
     assert block.read_bytes() == b"o" * 1000 and not caplog.text
 
 
-def test_one_that_is_mounted_or_otherwise_in_use_is_refused(block: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_that_is_mounted_or_in_use_is_rejected(block: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_target, "mounts_of", lambda device: ["/srv"])
     with pytest.raises(StoreError, match="is mounted at /srv: unmount it first; nothing was written"):
         DeviceTarget(block, 10)
@@ -100,7 +100,7 @@ def test_one_that_is_mounted_or_otherwise_in_use_is_refused(block: Path, monkeyp
     monkeypatch.setattr(device_target.os, "open", opened)
 
 
-def test_what_is_no_device_is_refused(tmp_path: Path) -> None:
+def test_path_that_is_no_device_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path, sentence in (
         (tmp_path / "file", "is no device"),
@@ -112,7 +112,7 @@ def test_what_is_no_device_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_character_device_takes_bytes_in_order_and_gives_none_back() -> None:
+def test_character_device_is_written_in_order_and_not_read() -> None:
     target = DeviceTarget(NULL, None)
     assert target.in_order
     target.write(0, bytes(100))
@@ -126,7 +126,7 @@ def test_a_character_device_takes_bytes_in_order_and_gives_none_back() -> None:
 # --------------------------------------------------------------------------------------------- what an agent allows
 
 
-def test_a_device_is_for_who_names_it_and_for_nobody_else(tmp_path: Path) -> None:
+def test_device_is_allowed_only_by_its_name(tmp_path: Path) -> None:
     settings = Settings(folder=(FolderSection("in", tmp_path),), device=(DeviceSection("disk", NULL),))
     permissions = Permissions(settings)
     assert permissions.allow("file", "any/../name", "disk") == AllowedDevice(NULL)
@@ -143,7 +143,7 @@ def test_a_device_is_for_who_names_it_and_for_nobody_else(tmp_path: Path) -> Non
         alone.allow("command", "disk")
 
 
-def test_the_largest_file_is_the_most_for_a_device_too() -> None:
+def test_size_limits_of_agent_apply_to_devices_and_memory() -> None:
     settings = Settings(device=(DeviceSection("disk", NULL),))
     make = Targets(Permissions(settings), FileRules(max_bytes=10))
     hello = Hello(1, 11, 100, 1, "sha256", "file", "x", "disk")
@@ -154,7 +154,7 @@ def test_the_largest_file_is_the_most_for_a_device_too() -> None:
         make(replace(hello, kind="memory"))
 
 
-def test_devices_are_configured_by_name_and_path() -> None:
+def test_device_is_configured_by_name_and_path() -> None:
     table = '[[device]]\nname = "disk"\npath = "/dev/sdb"\n'
     assert parse(table).device == (DeviceSection("disk", Path("/dev/sdb")),)
     with pytest.raises(SettingsError, match="two folders have the name 'disk'"):

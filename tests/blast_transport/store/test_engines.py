@@ -1,4 +1,4 @@
-"""Engines: which one is taken, what is said of one that cannot be, and what becomes of its faults."""
+"""Selection of engines, messages about unusable ones, and faults of the compiled one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import FileSource
 from blast_transport.store.targets.file_target import FileRules, FileTarget
 from blast_transport.store.targets.memory_target import MemoryTarget
-from tests.support.engines import BOTH, file_store
-from tests.support.pipeline_chain import open_descriptors
-from tests.support.transport_data import SUITE, Data, data_of
+from tests.support.transport.engines import BOTH, file_store
+from tests.support.transport.pipeline_chain import open_descriptors
+from tests.support.transport.transport_data import SUITE, Data, data_of
 from tests.support.waiting import eventually
 
 LAYOUT = BlockLayout(1000, 10, 4)
@@ -44,7 +44,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_without_what_is_compiled_everything_is_pythons(tmp_path: Path) -> None:
+def test_missing_compiled_engine_falls_back_to_python(tmp_path: Path) -> None:
     assert (compiled(AUTO), compiled(PYTHON)) == (None, None)
     assert file_store(PYTHON, tmp_path, LAYOUT).engine == PYTHON
     assert parse(AGENT.format(AUTO)).agent.engine == AUTO
@@ -52,7 +52,7 @@ def test_without_what_is_compiled_everything_is_pythons(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_what_is_not_there_is_refused_with_what_to_do_by_whomever_it_is_asked_for(no_engine: str) -> None:
+def test_request_for_missing_engine_explains_installation(no_engine: str) -> None:
     assert "not installed: install the package blast-engine" in no_engine
     for ask, error in (
         (lambda: check_engine(COMPILED), WrongInputError),
@@ -64,7 +64,7 @@ def test_what_is_not_there_is_refused_with_what_to_do_by_whomever_it_is_asked_fo
             ask()  # type: ignore[no-untyped-call]
 
 
-def test_an_engine_that_nobody_knows_is_refused() -> None:
+def test_unknown_engine_is_rejected() -> None:
     with pytest.raises(WrongInputError, match="there is no engine 'rust'; choose one of auto, python, compiled"):
         check_engine("rust")
     with pytest.raises(SettingsError, match=r"agent\.engine: cannot be used: there is no engine 'rust'"):
@@ -72,33 +72,31 @@ def test_an_engine_that_nobody_knows_is_refused() -> None:
 
 
 @pytest.mark.parametrize("interface", [0, 99, None])
-def test_a_version_that_does_not_fit_is_refused_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, interface: int | None
-) -> None:
+def test_engine_with_other_interface_is_rejected(monkeypatch: pytest.MonkeyPatch, interface: int | None) -> None:
     other = ModuleType("other_transport")
     if interface is not None:
         other.INTERFACE = interface  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "other_transport", other)
-    said = examined("other_transport")
-    assert said == (
+    reason = examined("other_transport")
+    assert reason == (
         f"the compiled engine has interface {interface}, where this version of Blast needs {engines._INTERFACE}: "
         "install the package blast-engine, or the wheel that scripts/build-engine makes in a checkout of Blast"
     )
-    monkeypatch.setattr(engines, "_found", lambda: said)
+    monkeypatch.setattr(engines, "_found", lambda: reason)
     assert compiled(AUTO) is None
     with pytest.raises(WrongInputError, match=f"has interface {interface}"):
         compiled(COMPILED)
 
 
-def test_one_that_cannot_be_loaded_is_no_failure_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unloadable_engine_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_transport.py").write_text("import nothing_of_that_name")
     monkeypatch.syspath_prepend(tmp_path)
-    said = str(examined("broken_transport"))
-    assert "cannot be loaded (No module named 'nothing_of_that_name'): install the package" in said
+    reason = str(examined("broken_transport"))
+    assert "cannot be loaded (No module named 'nothing_of_that_name'): install the package" in reason
 
 
 @pytest.mark.compiled
-def test_by_itself_the_compiled_engine_is_taken_for_files_only(tmp_path: Path) -> None:
+def test_compiled_engine_is_selected_for_files_only(tmp_path: Path) -> None:
     assert compiled(AUTO) is compiled(COMPILED) is not None
     assert compiled(PYTHON) is None
     assert file_store(COMPILED, tmp_path, LAYOUT).engine == COMPILED
@@ -106,7 +104,7 @@ def test_by_itself_the_compiled_engine_is_taken_for_files_only(tmp_path: Path) -
     assert open_store(COMPILED, LAYOUT, suite_named("sha256"), MemoryTarget("m", 1000)).engine == PYTHON
 
 
-def test_the_version_names_the_engines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_option_lists_engines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("blast ") and second == f"engines: {engines_here()}"
@@ -116,7 +114,7 @@ def test_the_version_names_the_engines(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.compiled
-def test_a_panic_is_an_error_of_the_engine_and_the_process_lives(capfd: pytest.CaptureFixture[str]) -> None:
+def test_panic_of_engine_raises_error_without_ending_process(capfd: pytest.CaptureFixture[str]) -> None:
     native = compiled(COMPILED)
     assert native is not None
     with pytest.raises(native.EngineFault, match="as asked for"):
@@ -125,7 +123,7 @@ def test_a_panic_is_an_error_of_the_engine_and_the_process_lives(capfd: pytest.C
 
 
 @pytest.mark.compiled
-def test_a_rule_that_the_caller_breaks_is_an_error_of_the_engine(tmp_path: Path) -> None:
+def test_invalid_call_raises_engine_error(tmp_path: Path) -> None:
     store = file_store(COMPILED, tmp_path, LAYOUT)
     with pytest.raises(EngineError, match=r"a block of more than 40 bytes\); choose the engine python, and report"):
         store.put(0, bytes(41))
@@ -133,7 +131,7 @@ def test_a_rule_that_the_caller_breaks_is_an_error_of_the_engine(tmp_path: Path)
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_what_is_closed_is_closed_for_good_and_closed_as_often_as_one_likes(engine: str, tmp_path: Path) -> None:
+def test_store_can_be_discarded_repeatedly_and_rejects_writes(engine: str, tmp_path: Path) -> None:
     data = data_of(1000)
     store = file_store(engine, tmp_path, data.layout)
     store.put(0, data.block(0))
@@ -146,8 +144,8 @@ def test_what_is_closed_is_closed_for_good_and_closed_as_often_as_one_likes(engi
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_what_comes_once_more_when_the_file_is_in_place_is_nothing_new(engine: str, tmp_path: Path) -> None:
-    """A transport that was left may still bring it."""
+def test_committed_store_ignores_duplicate_blocks(engine: str, tmp_path: Path) -> None:
+    """A former transport may still deliver blocks."""
     data = data_of(1000)
     store = file_store(engine, tmp_path, data.layout)
     store.expect(0, data.digests())
@@ -160,8 +158,8 @@ def test_what_comes_once_more_when_the_file_is_in_place_is_nothing_new(engine: s
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_a_claim_that_is_refused_claims_nothing(engine: str, tmp_path: Path) -> None:
-    """Found by the two engines beside each other: Python's left what it had looked at before claimed for good."""
+def test_rejected_claim_claims_no_blocks(engine: str, tmp_path: Path) -> None:
+    """The Python engine must not leave the blocks before the rejected one claimed."""
     data = data_of(41)
     store = file_store(engine, tmp_path, BlockLayout(None, 10, 4), FileRules(41))
     store.put_row(1, memoryview(data.block(1)))
@@ -171,7 +169,7 @@ def test_a_claim_that_is_refused_claims_nothing(engine: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_of_blocks_that_go_on_too_far_none_is_written(engine: str, tmp_path: Path) -> None:
+def test_row_beyond_size_limit_is_not_written(engine: str, tmp_path: Path) -> None:
     store = file_store(engine, tmp_path, BlockLayout(None, 10, 4), FileRules(60))
     with pytest.raises(StoreError, match="more bytes came than the 60 that this agent takes"):
         store.put_all(0, [bytes(40), bytes(40)])
@@ -179,8 +177,8 @@ def test_of_blocks_that_go_on_too_far_none_is_written(engine: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_a_full_disk_is_told_in_the_systems_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every write to this device fails as on a disk that is full."""
+def test_full_disk_is_reported_with_system_error(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write to /dev/full fails like a write to a full disk."""
     full = os.open("/dev/full", os.O_RDWR)
     try:
         monkeypatch.setattr(FileTarget, "_open_alone", lambda self: os.dup(full))
@@ -208,7 +206,7 @@ def reader_of(engine: str, path: Path, data: Data) -> tuple[BlockReader, int]:
 
 @pytest.mark.parametrize("engine", BOTH)
 @pytest.mark.parametrize("size", [0, 1, 39, 40, 41, 40 * 300 + 7])
-def test_a_sender_digests_the_same_in_any_portions(engine: str, tmp_path: Path, size: int) -> None:
+def test_digests_do_not_depend_on_portions(engine: str, tmp_path: Path, size: int) -> None:
     data, draw = data_of(size), random.Random(size)
     path = tmp_path / "source"
     path.write_bytes(data.content)
@@ -228,7 +226,7 @@ def test_a_sender_digests_the_same_in_any_portions(engine: str, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_a_file_that_became_shorter_is_said_to_be(engine: str, tmp_path: Path) -> None:
+def test_reader_reports_truncated_file(engine: str, tmp_path: Path) -> None:
     data = data_of(1000)
     path = tmp_path / "source"
     path.write_bytes(data.content)

@@ -1,4 +1,4 @@
-"""A file that is changed while it is sent: what is noticed, and by which name of the change."""
+"""Detection and description of changes of a file during its transfer."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize(("change", "words"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_change_is_noticed_by_the_next_read_and_at_the_end(
+def test_file_change_is_detected_by_next_read_and_final_check(
     tmp_path: Path, kind: str, change: Callable[[Path], object], words: str
 ) -> None:
-    """Also of a file that was written a moment before it is opened."""
+    """Files that are written just before they are opened are included."""
     path = tmp_path / "folder" / "file"
     path.parent.mkdir()
     path.write_bytes(bytes(SIZE))
@@ -57,7 +57,7 @@ def test_change_is_noticed_by_the_next_read_and_at_the_end(
             assert str(path) in str(caught.value) and "was changed while it was sent" in str(caught.value)
 
 
-def test_another_file_in_the_place_of_one_of_a_folder_is_noticed(tmp_path: Path) -> None:
+def test_replaced_file_of_folder_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(10))
     source = FolderSource(tmp_path)
@@ -68,7 +68,7 @@ def test_another_file_in_the_place_of_one_of_a_folder_is_noticed(tmp_path: Path)
 
 
 @pytest.mark.parametrize("path", ["/proc/cpuinfo", "/sys/kernel/mm/transparent_hugepage/enabled"])
-def test_file_whose_size_says_nothing_is_refused(path: str) -> None:
+def test_file_without_meaningful_size_is_rejected(path: str) -> None:
     with (
         pytest.raises(WrongInputError, match=r"send it as a stream, `cat .* \| blast send - --as NAME`"),
         opened_file(Path(path)),

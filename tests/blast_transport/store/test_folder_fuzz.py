@@ -18,7 +18,7 @@ from blast_transport.store.files.folder_table import (
     encode,
 )
 from tests.support.fuzzing import Decoder, fuzz, inputs
-from tests.support.transport_data import mutated
+from tests.support.transport.transport_data import mutated
 
 SEEDS = [
     encode(Table(0o755, ())),
@@ -75,6 +75,6 @@ def check(rng: random.Random, data: bytes) -> str:
 TABLES = Decoder("folders", SEEDS, changed, invented, check, ("folder_table.py", "folder_links.py"))
 
 
-def test_tables_of_folders() -> None:
+def test_folder_tables_are_decoded_or_rejected() -> None:
     run = fuzz(TABLES, inputs(12_000))
     assert min(run.outcomes[name] for name in ("refused", "understood")) > run.inputs // 100, run.outcomes

@@ -1,4 +1,4 @@
-"""The table of a folder that is sent: what it may say, and that no link in it leads out."""
+"""The table of a sent folder: valid entries, and links that stay within the folder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tables(draw: st.DrawFn) -> Table:
         if kind is EntryKind.FOLDER:
             folders.append(path)
         size = draw(st.integers(0, 1 << 40)) if kind is EntryKind.FILE else 0
-        # A link to its own name beside it would be a circle.
+        # A link to its own name would be a cycle.
         targets = {EntryKind.LINK: st.just("."), EntryKind.HARD_LINK: st.sampled_from(files or [""])}
         entries.append(FolderEntry(kind, path, mode, time, size, draw(targets.get(kind, st.just("")))))
         if kind is EntryKind.FILE:
@@ -70,14 +70,14 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 @given(tables())
-def test_a_table_is_read_back_as_it_was(table):
+def test_table_round_trips(table):
     data = encode(table)
     assert table_bytes(data[:HEAD_BYTES]) == len(data) - HEAD_BYTES
     assert decode(data) == table
 
 
 @given(tables(), st.data())
-def test_a_table_that_is_cut_off_is_refused(table, data):
+def test_truncated_table_is_rejected(table, data):
     encoded = encode(table)
     with pytest.raises(REFUSED):
         decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
@@ -126,12 +126,12 @@ def test_a_table_that_is_cut_off_is_refused(table, data):
     ],
     ids=lambda entries: ascii(entries[-1].path)[:20] + ascii(entries[-1].target)[:12],
 )
-def test_what_leads_out_or_is_out_of_bounds_is_refused_on_both_sides(monkeypatch, entries):
+def test_unsafe_entries_are_rejected_by_sender_and_receiver(monkeypatch, entries):
     table = Table(0o755, tuple(entries))
     with pytest.raises(REFUSED) as refused:
         encode(table)
     assert str(refused.value).isprintable()
-    # A sender that does not look at it.
+    # A hostile sender does not check the table.
     monkeypatch.setattr(folder_table, "check", lambda table: None)
     with suppress(UnicodeEncodeError):
         data = encode(table)
@@ -140,7 +140,7 @@ def test_what_leads_out_or_is_out_of_bounds_is_refused_on_both_sides(monkeypatch
             decode(data)
 
 
-def test_more_entries_than_there_may_be_are_refused(monkeypatch):
+def test_too_many_entries_are_rejected(monkeypatch):
     monkeypatch.setattr(folder_table, "MAX_ENTRIES", 2)
     assert encode(Table(0, (file("a"), file("b"))))
     with pytest.raises(REFUSED):
@@ -148,17 +148,17 @@ def test_more_entries_than_there_may_be_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(("entries", "size"), [(1 << 31, 100), (1, 1 << 31), (1000, 100)])
-def test_a_head_that_promises_too_much_is_refused_before_anything_is_read(entries, size):
+def test_implausible_head_is_rejected_before_reading_entries(entries, size):
     with pytest.raises(RemoteProtocolError):
         table_bytes(struct.pack("<8sHII", MAGIC, 0o755, entries, size))
 
 
-def test_what_is_no_folder_is_told_so():
+def test_data_that_is_no_folder_is_reported():
     with pytest.raises(RemoteProtocolError, match="not a folder"):
         table_bytes(bytes(HEAD_BYTES))
 
 
-def test_links_of_a_table_have_one_bound_together(monkeypatch):
+def test_links_of_table_share_one_resolution_limit(monkeypatch):
     links = {f"link{number}": "a/../" * 3 for number in range(4)}
     check_links(links)
     monkeypatch.setattr("blast_transport.store.files.folder_links._MAX_STEPS_TOGETHER", 27)
@@ -167,9 +167,9 @@ def test_links_of_a_table_have_one_bound_together(monkeypatch):
 
 
 @given(st.dictionaries(PATHS, TARGETS, max_size=5), st.sets(PATHS, max_size=4))
-def test_links_that_are_let_through_lead_nowhere_outside_as_the_system_follows_them(links, folders):
-    """In a folder where everything that may be there is made, as far as it can be."""
-    # Of a table that is taken, nothing is in a link.
+def test_accepted_links_resolve_within_folder(links, folders):
+    """Create all entries, as far as possible, and let the system resolve the links."""
+    # In an accepted table, no entry lies below a link.
     links = {path: target for path, target in links.items() if not any(path.startswith(f"{one}/") for one in links)}
     with suppress(UnsafeNameError), tempfile.TemporaryDirectory() as place:
         check_links(links)

@@ -1,4 +1,4 @@
-"""A folder being received: whole or not at all, and nothing outside of it, whatever its sender says."""
+"""Reception of a folder: whole or not at all, and never outside its target."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from blast_transport.store.files.folder_table import EntryKind, FolderEntry, Tab
 from blast_transport.store.sources.folder_source import FolderSource
 from blast_transport.store.targets.file_target import FileRules, open_directory
 from blast_transport.store.targets.folder_target import FolderTarget, _Unpacking
-from tests.support.folder_trees import names_in, seen, varied
+from tests.support.transport.folder_trees import names_in, seen, varied
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch, *entries: FolderEntry) -> bytes:
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_a_folder_comes_as_it_was(tmp_path, into, fsync):
+def test_received_folder_equals_sent_folder(tmp_path, into, fsync):
     folder = varied(tmp_path / "data")
     unpacked(into, read(FolderSource(folder)), fsync)
     assert seen(into / "data") == seen(folder)
@@ -63,8 +63,8 @@ def test_a_folder_comes_as_it_was(tmp_path, into, fsync):
 
 
 @pytest.mark.parametrize("refused", [None, errno.EPERM, errno.EMLINK, errno.EIO])
-def test_hard_links_of_a_folder_stay_links_and_are_sent_once(tmp_path, into, monkeypatch, refused):
-    """A file system that has no hard links, or no more for one file, gets copies."""
+def test_hard_links_are_sent_once_and_restored(tmp_path, into, monkeypatch, refused):
+    """A file system without hard links, or without more links for one file, gets copies."""
 
     def no_link(*_: object, **__: object) -> None:
         raise OSError(refused, os.strerror(refused))
@@ -92,8 +92,8 @@ def test_hard_links_of_a_folder_stay_links_and_are_sent_once(tmp_path, into, mon
     assert links == ([1, 1, 1, 1] if refused else [3, 3, 3, 1])
 
 
-def test_holes_of_files_in_a_folder_are_made_again(tmp_path, into):
-    """What comes has holes where the sender announced some; a copy of it would fill them."""
+def test_holes_of_files_in_folder_are_restored(tmp_path, into):
+    """The received data has holes where the sender announced them; a plain copy would fill them."""
     folder = tmp_path / "data"
     folder.mkdir()
     for name, data, size in (("a", b"", 1 << 20), ("b", b"x" * 5000, 5000), ("c", b"y" * 100_000, 3 << 20)):
@@ -110,11 +110,11 @@ def test_holes_of_files_in_a_folder_are_made_again(tmp_path, into):
     taking.commit(len(data), fsync=False)
     assert seen(into / "data") == seen(folder)
     blocks = {name: (into / "data" / name).stat().st_blocks * 512 for name in "abc"}
-    # What lies beside a hole shares pages with it.
+    # Data beside a hole shares pages with it.
     assert blocks["a"] < 40_000 and blocks["c"] < 200_000
 
 
-def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):
+def test_setuid_setgid_and_sticky_bits_are_dropped(tmp_path, into):
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "tool").write_text("x")
@@ -135,9 +135,9 @@ def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):
         ],
         [FolderEntry(EntryKind.FILE, "a", 0o644, 1, size=1)],
     ],
-    ids=["dots", "through a link", "more than came"],
+    ids=["dots", "through a link", "longer than the data"],
 )
-def test_what_a_hostile_sender_says_leaves_nothing(monkeypatch, tmp_path, into, entries):
+def test_hostile_folder_table_leaves_no_files(monkeypatch, tmp_path, into, entries):
     data = unchecked(monkeypatch, *entries)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(StoreError, match="cannot make"):
@@ -145,7 +145,7 @@ def test_what_a_hostile_sender_says_leaves_nothing(monkeypatch, tmp_path, into, 
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_comes_and_is_no_folder_leaves_nothing(into):
+def test_invalid_folder_data_leaves_no_files(into):
     for data in (b"", b"x" * 100, encode(Table(0o755, ()))[:-1]):
         with pytest.raises(StoreError):
             unpacked(into, data)
@@ -153,7 +153,7 @@ def test_what_comes_and_is_no_folder_leaves_nothing(into):
 
 
 @pytest.mark.parametrize("made", [1, 3, 5])
-def test_one_that_cannot_be_made_to_its_end_leaves_nothing(monkeypatch, tmp_path, into, made):
+def test_failed_unpacking_leaves_no_files(monkeypatch, tmp_path, into, made):
     folder = varied(tmp_path / "data")
     data, calls, begin = read(FolderSource(folder)), [], _Unpacking._file
 
@@ -174,7 +174,7 @@ def no_space(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_what_came_in_the_meantime_under_its_name_is_left_as_it_is(tmp_path, into):
+def test_folder_created_meanwhile_is_not_replaced(tmp_path, into):
     folder = varied(tmp_path / "data")
     data = read(FolderSource(folder))
     taking = target(into, len(data))
@@ -187,27 +187,27 @@ def test_what_came_in_the_meantime_under_its_name_is_left_as_it_is(tmp_path, int
     assert names_in(into) == ["data"] and names_in(into / "data") == ["precious"]
 
 
-def test_an_empty_folder_under_its_name_gives_way(tmp_path, into):
+def test_empty_folder_of_same_name_is_replaced(tmp_path, into):
     (into / "data").mkdir()
     unpacked(into, read(FolderSource(varied(tmp_path / "data"))))
     assert (into / "data" / "a").is_file()
 
 
-def test_room_is_wanted_twice(monkeypatch, into):
-    asked = []
+def test_folder_requires_twice_its_size(monkeypatch, into):
+    checked = []
     monkeypatch.setattr(
-        "blast_transport.store.targets.file_target.FileTarget._check_room", lambda self, size: asked.append(size)
+        "blast_transport.store.targets.file_target.FileTarget._check_room", lambda self, size: checked.append(size)
     )
     target(into, 1000).discard(resumable=False)
-    assert asked == [2000]
+    assert checked == [2000]
 
 
-def test_more_than_the_agent_takes_is_refused_before_it_comes(into):
+def test_folder_beyond_size_limit_is_rejected_before_transfer(into):
     with pytest.raises(StoreError, match="more than"):
         target(into, 1000, rules=FileRules(max_bytes=999))
 
 
-def test_remains_of_an_agent_that_was_killed_while_it_unpacked_are_removed_in_a_day(into):
+def test_day_old_remains_of_killed_agent_are_removed(into):
     remains = into / ".blast-0123"
     (remains / "sub").mkdir(parents=True)
     fresh = into / ".blast-4567"
@@ -218,7 +218,7 @@ def test_remains_of_an_agent_that_was_killed_while_it_unpacked_are_removed_in_a_
     assert names_in(into) == [fresh.name]
 
 
-# ---------------------------------------------------------------------- what may be sent
+# ---------------------------------------------------------------------- valid and invalid folders
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_remains_of_an_agent_that_was_killed_while_it_unpacked_are_removed_in_a_
     ],
     ids=["pipe", "absolute", "outside", "circle", "line", "bytes"],
 )
-def test_what_cannot_be_sent_is_told_in_a_sentence(tmp_path, make, sentence):
+def test_unsendable_entry_is_reported(tmp_path, make, sentence):
     folder = tmp_path / "data"
     folder.mkdir()
     make(folder)
@@ -242,7 +242,7 @@ def test_what_cannot_be_sent_is_told_in_a_sentence(tmp_path, make, sentence):
     assert str(refused.value).isprintable() or "\udcff" in str(refused.value)
 
 
-def test_a_folder_too_deep_or_too_full_is_told_in_a_sentence(monkeypatch, tmp_path):
+def test_folder_with_too_many_levels_or_entries_is_reported(monkeypatch, tmp_path):
     deep = tmp_path / "deep"
     deep.joinpath(*("a" * 70)).mkdir(parents=True)
     with pytest.raises(WrongInputError, match="64 parts"):
@@ -252,7 +252,7 @@ def test_a_folder_too_deep_or_too_full_is_told_in_a_sentence(monkeypatch, tmp_pa
         FolderSource(deep)
 
 
-def test_the_same_folder_is_the_same_content_until_something_in_it_changes(tmp_path):
+def test_content_identity_of_folder_changes_with_its_files(tmp_path):
     folder = varied(tmp_path / "data")
     first = FolderSource(folder).content
     assert FolderSource(folder).content == first
@@ -260,7 +260,7 @@ def test_the_same_folder_is_the_same_content_until_something_in_it_changes(tmp_p
     assert FolderSource(folder).content != first
 
 
-# ---------------------------------------------------------------------- where it may go
+# ---------------------------------------------------------------------- permitted targets
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def permissions(into: Path) -> Permissions:
     )
 
 
-def test_a_folder_takes_nobody_s_place_and_no_device(permissions, into):
+def test_folder_replaces_no_existing_entry_or_device(permissions, into):
     (into / "full").mkdir()
     (into / "full" / "x").touch()
     (into / "file").touch()

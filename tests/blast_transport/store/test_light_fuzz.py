@@ -19,9 +19,9 @@ from blast_transport.store.opening import open_assembly
 from blast_transport.transports.optical.compiled_light import open_light
 from blast_transport.transports.optical.light_intake import OpticalIntake
 from blast_transport.wire.datagram import HEADER
-from tests.support.datagrams import bound_socket, delivered, on_one_processor
-from tests.support.engines import file_store
 from tests.support.fuzzing import inputs
+from tests.support.transport.datagrams import bound_socket, delivered, on_one_processor
+from tests.support.transport.engines import file_store
 
 pytestmark = pytest.mark.compiled
 
@@ -65,14 +65,14 @@ def changed(chance: random.Random, data: bytes) -> bytes:
 class Receiver(NamedTuple):
     """The optical phase of one session with one engine."""
 
-    ear: socket.socket
+    receiving: socket.socket
     light: OpticalIntake
     assembly: BlockAssembly
 
-    def heard(self, stop: int) -> object:
+    def results(self, stop: int) -> object:
         """Return the results of everything that has arrived."""
         self.light.stop = stop
-        while select.select([self.ear], [], [], 0)[0]:
+        while select.select([self.receiving], [], [], 0)[0]:
             self.light.read()
         arrived, one = self.light.arrived(0.0), self.assembly
         wrong = sorted({b for first, count in one.take_wrong() for b in range(first, first + count)})
@@ -85,24 +85,24 @@ def receiver(engine: str, source: tuple[str, int], undo: ExitStack) -> Receiver:
     store = file_store(engine, Path(undo.enter_context(tempfile.TemporaryDirectory())), LAYOUT)
     undo.callback(store.discard)
     store.expect(0, bytes(16) * (LAYOUT.blocks // 2))
-    ear = undo.enter_context(bound_socket())
-    ear.setblocking(False)
+    receiving = undo.enter_context(bound_socket())
+    receiving.setblocking(False)
     assembly = open_assembly(store, None)
-    return Receiver(ear, open_light(ear, source, SESSION, assembly), assembly)
+    return Receiver(receiving, open_light(receiving, source, SESSION, assembly), assembly)
 
 
-def test_any_datagram_does_the_same_by_either_engine() -> None:
+def test_engines_treat_any_datagram_alike() -> None:
     chance = random.Random(2026)
     for _ in range(-(-INPUTS // OF_ONE_SESSION)):
         with on_one_processor(), ExitStack() as undo:
-            mouth = undo.enter_context(bound_socket())
-            both = [receiver(engine, mouth.getsockname(), undo) for engine in (PYTHON, COMPILED)]
+            sending = undo.enter_context(bound_socket())
+            both = [receiver(engine, sending.getsockname(), undo) for engine in (PYTHON, COMPILED)]
             for _ in range(OF_ONE_SESSION // AT_ONCE):
                 sent = [changed(chance, sample(chance)) for _ in range(AT_ONCE)]
                 for one in both:
                     for datagram in sent:
-                        mouth.sendto(datagram, one.ear.getsockname())
-                delivered(mouth)
+                        sending.sendto(datagram, one.receiving.getsockname())
+                delivered(sending)
                 stop = chance.choice([SEGMENTS, SEGMENTS, 1 << 40, chance.randrange(SEGMENTS)])
-                python, compiled = (one.heard(stop) for one in both)
+                python, compiled = (one.results(stop) for one in both)
                 assert python == compiled, sent

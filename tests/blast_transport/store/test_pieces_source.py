@@ -1,4 +1,4 @@
-"""A source put together of pieces: every cut of it reads as the pieces joined would."""
+"""A source of several pieces, which reads like the joined pieces at any offset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import SourceChangedError
 from blast_transport.store.files.file_state import FileState
 from blast_transport.store.sources.pieces import FilePiece, Piece, PiecesSource
-from tests.support.objects import scratch
+from tests.support.transport.objects import scratch
 
 
 def file_piece(path: Path, content: bytes) -> FilePiece:
@@ -23,7 +23,7 @@ def file_piece(path: Path, content: bytes) -> FilePiece:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=40), st.booleans()), max_size=8), st.data())
-def test_any_cut_reads_as_the_pieces_joined(contents: list[tuple[bytes, bool]], data: st.DataObject) -> None:
+def test_any_range_reads_like_joined_pieces(contents: list[tuple[bytes, bool]], data: st.DataObject) -> None:
     with scratch() as folder:
         pieces: list[Piece] = [
             file_piece(folder / str(number), content) if in_file else memoryview(content)
@@ -39,7 +39,7 @@ def test_any_cut_reads_as_the_pieces_joined(contents: list[tuple[bytes, bool]], 
 
 
 @pytest.mark.parametrize("change", ["shorter", "same length", "gone"])
-def test_a_file_that_changes_is_not_sent_as_if_it_had_not(tmp_path: Path, change: str) -> None:
+def test_changed_file_of_pieces_is_detected(tmp_path: Path, change: str) -> None:
     path = tmp_path / "file"
     source = PiecesSource([memoryview(b"head"), file_piece(path, b"0123456789")])
     if change == "gone":
@@ -54,7 +54,7 @@ def test_a_file_that_changes_is_not_sent_as_if_it_had_not(tmp_path: Path, change
     assert source.read(0, memoryview(bytearray(4))) == 4
 
 
-def test_a_file_that_was_empty_is_looked_at_as_well(tmp_path: Path) -> None:
+def test_change_of_empty_file_is_detected(tmp_path: Path) -> None:
     source = PiecesSource([file_piece(tmp_path / "file", b"")])
     (tmp_path / "file").write_bytes(b"not any more")
     with pytest.raises(SourceChangedError):

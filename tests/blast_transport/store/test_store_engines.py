@@ -1,4 +1,4 @@
-"""The compiled store beside the one in Python, which is the reference: the same steps, and nothing differs."""
+"""The compiled store, compared with the Python reference step by step."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from blast_transport.base.errors import RemoteProtocolError, StoreError
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.targets.file_target import FileRules
-from tests.support.engines import file_store
-from tests.support.transport_data import SUITE, Data, data_of
+from tests.support.transport.engines import file_store
+from tests.support.transport.transport_data import SUITE, Data, data_of
 
 MAX_BLOCKS = 200
 BLOCK = 40
@@ -26,14 +26,14 @@ numbers = st.integers(0, MAX_BLOCKS)
 
 
 class TwoStores(RuleBasedStateMachine):
-    """A file or a stream at two receivers, one by each engine, to which the same happens."""
+    """A file or a stream at two receivers, one for each engine, with the same steps."""
 
-    @initialize(size=st.integers(1, BLOCK * MAX_BLOCKS), stream=st.booleans(), most=st.none() | st.integers(0, 9000))
-    def begin(self, size: int, stream: bool, most: int | None) -> None:
+    @initialize(size=st.integers(1, BLOCK * MAX_BLOCKS), stream=st.booleans(), limit=st.none() | st.integers(0, 9000))
+    def begin(self, size: int, stream: bool, limit: int | None) -> None:
         self.data: Data = data_of(size, seed=1)
         self.forged: Data = data_of(size, seed=2)
         self.layout = BlockLayout(None, 10, 4) if stream else self.data.layout
-        self.rules = FileRules(None if most is None else max(most, 0 if stream else size))
+        self.rules = FileRules(None if limit is None else max(limit, 0 if stream else size))
         self.undo = ExitStack()
         self.directories = [Path(self.undo.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
         self.open()
@@ -41,11 +41,11 @@ class TwoStores(RuleBasedStateMachine):
     def open(self) -> None:
         engines = zip((PYTHON, COMPILED), self.directories, strict=True)
         self.stores = [file_store(engine, directory, self.layout, self.rules) for engine, directory in engines]
-        self.told = 0
+        self.known = 0
         self.claimed: list[tuple[int, int]] = []
 
     def both(self, do) -> object:  # type: ignore[no-untyped-def]
-        """Do it to each; what comes of it, or which error, is the same."""
+        """Apply a step to both stores, and check that the result or the error is the same."""
         outcomes = [self._outcome(do, store, place) for store, place in zip(self.stores, self.directories, strict=True)]
         assert outcomes[0] == outcomes[1]
         return outcomes[0]
@@ -61,36 +61,36 @@ class TwoStores(RuleBasedStateMachine):
         return (self.data if right else self.forged).block(block)
 
     @rule(first=numbers, rights=st.lists(st.booleans(), min_size=1, max_size=40))
-    def blocks_by_light(self, first: int, rights: list[bool]) -> None:
+    def receive_optical_blocks(self, first: int, rights: list[bool]) -> None:
         first %= self.data.blocks
         row = [self.piece(block, right) for block, right in enumerate(rights, first) if block < self.data.blocks]
         self.both(lambda store: store.put_all(first, row))
 
     @rule(first=numbers, rights=st.lists(st.booleans(), min_size=1, max_size=40))
-    def a_row_by_a_chain(self, first: int, rights: list[bool]) -> None:
+    def receive_pipeline_row(self, first: int, rights: list[bool]) -> None:
         first %= self.data.blocks
         row = [self.piece(block, right) for block, right in enumerate(rights, first) if block < self.data.blocks]
         self.both(lambda store: store.put_row(first, memoryview(b"".join(row))))
 
     @rule(block=st.integers(0, 1 << 27))
-    def a_block_that_can_only_be_forged(self, block: int) -> None:
+    def receive_forged_block(self, block: int) -> None:
         if block > 1 << 20 or self.layout.known:
             self.both(lambda store: store.put(block + self.data.blocks, bytes(BLOCK)))
 
     @rule(first=numbers, count=numbers)
-    def digests_come(self, first: int, count: int) -> None:
+    def receive_digests(self, first: int, count: int) -> None:
         stop = min(self.data.blocks, first + count)
         digests = self.data.digests(first, max(first, stop))
         if self.both(lambda store: store.expect(first, digests)) is None:
-            self.told = max(self.told, stop)
+            self.known = max(self.known, stop)
 
     @rule(first=numbers, count=numbers)
-    def somebody_claims(self, first: int, count: int) -> None:
+    def claim_blocks(self, first: int, count: int) -> None:
         claimed = self.both(lambda store: store.claim(first, first + count))
         self.claimed += claimed if isinstance(claimed, list) else []
 
     @rule(right=st.booleans(), gives_up=st.booleans())
-    def the_claim_ends(self, right: bool, gives_up: bool) -> None:
+    def end_claim(self, right: bool, gives_up: bool) -> None:
         if not self.claimed:
             return
         first, count = self.claimed.pop()
@@ -107,21 +107,21 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.release(first, first + count))
 
     @rule(block=numbers)
-    def a_seal_is_broken(self, block: int) -> None:
+    def refuse_block(self, block: int) -> None:
         self.both(lambda store: store.refuse(block % self.data.blocks))
 
     @rule()
-    def what_was_wrong_is_asked_for(self) -> None:
+    def request_wrong_blocks(self) -> None:
         self.both(lambda store: sorted({b for first, count in store.take_wrong() for b in range(first, first + count)}))
 
     @rule()
-    def the_stream_ends(self) -> None:
-        if not self.layout.known and self.told <= self.data.blocks:
+    def end_stream(self) -> None:
+        if not self.layout.known and self.known <= self.data.blocks:
             self.layout = self.data.layout
             self.both(lambda store: store.finish_size(len(self.data.content)))
 
     @rule(offset=st.integers(0, BLOCK * MAX_BLOCKS), length=st.integers(0, 300), block=numbers)
-    def somebody_reads(self, offset: int, length: int, block: int) -> None:
+    def read_blocks(self, offset: int, length: int, block: int) -> None:
         def read(store: BlockStore) -> object:
             view = memoryview(bytearray(length))
             count = store.read(offset, view)
@@ -130,7 +130,7 @@ class TwoStores(RuleBasedStateMachine):
         self.both(read)
 
     @rule()
-    def another_session_goes_on(self) -> None:
+    def resume_in_other_session(self) -> None:
         if self.layout.known and not self.has_room:
             return
         for store in self.stores:
@@ -142,7 +142,7 @@ class TwoStores(RuleBasedStateMachine):
         return self.rules.max_bytes is None or self.rules.max_bytes >= len(self.data.content)
 
     @invariant()
-    def nothing_differs(self) -> None:
+    def engines_agree(self) -> None:
         if not hasattr(self, "stores"):
             return
         python, compiled = (
@@ -166,13 +166,13 @@ class TwoStores(RuleBasedStateMachine):
         assert files[0] == files[1]
 
     def teardown(self) -> None:
-        """In the end every block is brought, and the file is the sender's; or both say why not."""
+        """Deliver every block; check that both files are the sender's, or that both stores fail alike."""
         if not hasattr(self, "undo"):
             return
         with self.undo:
             for first, count in self.claimed:
                 self.both(lambda store, first=first, count=count: store.release(first, first + count))
-            self.the_stream_ends()
+            self.end_stream()
             self.both(lambda store: store.expect(0, self.data.digests()))
             self.both(lambda store: [store.put(block, self.data.block(block)) for block in range(self.data.blocks)])
             whole = self.both(lambda store: store.complete)
@@ -193,4 +193,4 @@ TwoStores.TestCase.settings = settings(max_examples=60, stateful_step_count=30, 
 
 @pytest.mark.compiled
 class TestTwoStores(TwoStores.TestCase):
-    """Hypothesis runs it."""
+    """The state machine as a test case."""

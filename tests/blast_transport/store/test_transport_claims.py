@@ -1,4 +1,4 @@
-"""Blocks that somebody else writes: nobody overwrites them meanwhile, and only what is proven is held."""
+"""Claims of blocks: no other transport overwrites them, and only verified blocks are held."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.file_target import FileRules, FileTarget, open_directory
 from blast_transport.store.targets.memory_target import MemoryTarget
-from tests.support.engines import asked_engine, checked_store
-from tests.support.transport_data import SUITE, Data, data_of
+from tests.support.transport.engines import asked_engine, checked_store
+from tests.support.transport.transport_data import SUITE, Data, data_of
 
 BLOCKS = 8
 
@@ -40,7 +40,7 @@ def digests(data: Data, *blocks: int) -> bytes:
     return b"".join(SUITE.block(data.block(block)) for block in blocks)
 
 
-def test_what_is_held_or_claimed_is_nobody_elses(data: Data, store: BlockStore) -> None:
+def test_held_or_claimed_blocks_cannot_be_claimed_again(data: Data, store: BlockStore) -> None:
     store.put(2, data.block(2))
     assert store.claim(0, 5) == [(0, 2), (3, 2)]
     assert store.claim(0, 6) == [(5, 1)]
@@ -48,7 +48,7 @@ def test_what_is_held_or_claimed_is_nobody_elses(data: Data, store: BlockStore) 
     assert store.claim(6, BLOCKS + 5) == [(6, 2)]
 
 
-def test_what_was_written_is_held_and_what_was_not_may_come_otherwise(data: Data, store: BlockStore) -> None:
+def test_written_blocks_are_held_and_released_blocks_are_free(data: Data, store: BlockStore) -> None:
     store.claim(0, 4)
     store.written(0, digests(data, 0, 1))
     store.release(2, 4)
@@ -57,7 +57,7 @@ def test_what_was_written_is_held_and_what_was_not_may_come_otherwise(data: Data
     assert store.position == 3
 
 
-def test_what_was_written_wrong_is_asked_for_again(data: Data, store: BlockStore) -> None:
+def test_wrongly_written_block_is_requested_again(data: Data, store: BlockStore) -> None:
     store.expect(0, data.digests())
     store.claim(0, 2)
     store.written(0, digests(data, 0, 0))
@@ -66,7 +66,7 @@ def test_what_was_written_wrong_is_asked_for_again(data: Data, store: BlockStore
     assert store.put(1, data.block(1))
 
 
-def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: BlockStore) -> None:
+def test_pipeline_row_does_not_overwrite_claimed_blocks(data: Data, store: BlockStore) -> None:
     store.claim(1, 2)
     store.put_row(0, memoryview(b"".join(data.block(block) for block in range(3))))
     assert [block for block in range(3) if block in store.held] == [0, 2]
@@ -75,13 +75,13 @@ def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: Block
     assert bytes(view) == bytes(40)
 
 
-def test_what_is_no_file_is_written_by_nobody_else(data: Data) -> None:
+def test_claims_require_file_target(data: Data) -> None:
     with pytest.raises(StoreError, match="is not a file"):
         SessionStore(data.layout, SUITE, MemoryTarget("m", 1 << 20)).claim(0, 1)
 
 
-def test_no_more_is_claimed_than_may_come(tmp_path: Path) -> None:
-    """Of a stream nobody knows the size, so that it is refused as it comes."""
+def test_claim_beyond_size_limit_is_rejected(tmp_path: Path) -> None:
+    """The size of a stream is unknown, so the limit applies to its blocks as they arrive."""
     stream = Data(b"", BlockLayout(None, 10, 4))
     store = file_store(stream, tmp_path, FileRules(max_bytes=100))
     try:

@@ -1,4 +1,4 @@
-"""A file that is received and gone on with, by the store of either engine."""
+"""Reception and resumption of a file by the store of either engine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from blast_transport.base.errors import DigestMismatchError
 from blast_transport.store.blocks.block_store import BlockStore
-from tests.support import engines
-from tests.support.transport_data import SUITE, Data, data_of
+from tests.support.transport import engines
+from tests.support.transport.transport_data import SUITE, Data, data_of
 
 by_both = pytest.mark.parametrize("engine", engines.BOTH)
 
@@ -39,20 +39,20 @@ def partial(directory: Path) -> Path:
 def go_on(engine: str, directory: Path, data: Data) -> set[int]:
     """Resume the file in a new session, receive the rest and check it; return the blocks that the session held."""
     store = file_store(engine, data, directory)
-    believed = {block for first, count in store.held.ranges() for block in range(first, first + count)}
+    resumed = {block for first, count in store.held.ranges() for block in range(first, first + count)}
     stored = partial(directory).read_bytes()
-    for block in believed:
+    for block in resumed:
         begin = data.layout.offset(block)
         assert SUITE.block(stored[begin : begin + data.layout.length(block)]) == SUITE.block(data.block(block))
     store.expect(0, data.digests())
     assert asked_again(store) == []
     for block in range(data.blocks):
-        assert store.put(block, data.block(block)) == (block not in believed)
+        assert store.put(block, data.block(block)) == (block not in resumed)
     assert store.complete
     store.commit(data.whole)
     assert (directory / "file").read_bytes() == data.content
     assert [entry.name for entry in directory.iterdir()] == ["file"]
-    return believed
+    return resumed
 
 
 def in_directory(check: Callable[[Path], None]) -> None:
@@ -66,10 +66,10 @@ def in_directory(check: Callable[[Path], None]) -> None:
 @by_both
 @settings(max_examples=60)
 @given(st.permutations(range(25)), st.integers(0, 25), st.data())
-def test_a_process_killed_at_any_byte_is_gone_on_with(
+def test_transfer_resumes_after_kill_at_any_byte(
     engine: str, order: list[int], count: int, draw: st.DataObject
 ) -> None:
-    """The kernel has what was written until then: of the file, and of the records, which are written after it."""
+    """The kernel keeps all writes before the kill; records are written after the data of the file."""
     data = data_of(1000)
 
     def check(directory: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_process_killed_at_any_byte_is_gone_on_with(
         records = Path(f"{partial(directory)}.blocks")
         os.truncate(records, draw.draw(st.integers(0, records.stat().st_size)))
         kept = records.stat().st_size // 24
-        believed = go_on(engine, directory, data)
-        assert believed == set(order[:count][:kept])
+        resumed = go_on(engine, directory, data)
+        assert resumed == set(order[:count][:kept])
 
     in_directory(check)
 
@@ -89,7 +89,7 @@ def test_a_process_killed_at_any_byte_is_gone_on_with(
 @by_both
 @settings(max_examples=60)
 @given(st.data())
-def test_a_disk_that_lost_or_changed_something_is_not_believed(engine: str, draw: st.DataObject) -> None:
+def test_resumption_ignores_lost_or_corrupt_blocks(engine: str, draw: st.DataObject) -> None:
     data = data_of(1000)
 
     def check(directory: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_disk_that_lost_or_changed_something_is_not_believed(engine: str, draw
 
 
 @by_both
-def test_resumed_twice_after_a_torn_record(engine: str, tmp_path: Path) -> None:
-    """What is noted after a torn record can be read."""
+def test_transfer_resumes_twice_after_torn_record(engine: str, tmp_path: Path) -> None:
+    """Records after a torn record are readable."""
     data = data_of(1000)
     store = file_store(engine, data, tmp_path)
     for block in range(5):
@@ -127,7 +127,7 @@ def test_resumed_twice_after_a_torn_record(engine: str, tmp_path: Path) -> None:
 
 
 @by_both
-def test_a_block_that_was_noted_and_is_not_the_senders_is_asked_for_again(engine: str, tmp_path: Path) -> None:
+def test_recorded_block_with_wrong_digest_is_requested_again(engine: str, tmp_path: Path) -> None:
     data = data_of(1000)
     store = file_store(engine, data, tmp_path)
     store.put(3, wrong(data.block(3)))
@@ -143,8 +143,8 @@ def test_a_block_that_was_noted_and_is_not_the_senders_is_asked_for_again(engine
 
 
 @by_both
-def test_records_of_a_killed_process_reach_the_disk_as_it_goes(engine: str, tmp_path: Path) -> None:
-    """Without any farewell: the descriptors just close."""
+def test_records_are_written_during_transfer(engine: str, tmp_path: Path) -> None:
+    """The process exits without closing its store."""
     data = data_of(8000)
     child = os.fork()
     if child == 0:
@@ -157,7 +157,7 @@ def test_records_of_a_killed_process_reach_the_disk_as_it_goes(engine: str, tmp_
 
 
 @by_both
-def test_a_row_that_a_chain_brings_is_held_but_for_the_wrong_block(engine: str, tmp_path: Path) -> None:
+def test_pipeline_row_is_held_except_wrong_block(engine: str, tmp_path: Path) -> None:
     data = data_of(1000)
     store = file_store(engine, data, tmp_path)
     store.expect(0, data.digests())
@@ -171,7 +171,7 @@ def test_a_row_that_a_chain_brings_is_held_but_for_the_wrong_block(engine: str, 
 
 
 @by_both
-def test_another_whole_is_not_made_good(engine: str, tmp_path: Path) -> None:
+def test_commit_rejects_wrong_digest_of_whole_file(engine: str, tmp_path: Path) -> None:
     data = data_of(200)
     store = file_store(engine, data, tmp_path)
     for block in range(data.blocks):

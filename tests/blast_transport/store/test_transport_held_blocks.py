@@ -1,4 +1,4 @@
-"""A block that is held is never written again, whichever transports bring what in whatever order, right or wrong."""
+"""A held block is never written again, for any order of correct and forged data of any transports."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.transports.pipeline.connections.file_pump import FileIntake
-from tests.support.engines import BOTH, file_store
-from tests.support.transport_data import Data, data_of
+from tests.support.transport.engines import BOTH, file_store
+from tests.support.transport.transport_data import Data, data_of
 
 SEED, FORGERS_SEED = 1, 2
 MAX_BLOCKS = 40
 
 
 class Phase:
-    """A chain's phase at one node: bytes from `position` on, of which some may be somebody else's."""
+    """A pipeline phase at one node: bytes from `position` on, of which some may be forged."""
 
     def __init__(self, store: BlockStore, position: int, undo: ExitStack) -> None:
         self.intake = FileIntake(store, position, lambda: None)
@@ -59,28 +59,28 @@ class HeldBlocks(RuleBasedStateMachine):
         self.store = file_store(self.engine, self.directory, self.data.layout)
         self.phases: list[Phase] = []
         self.seen: dict[int, bytes] = {}
-        self.told = 0
+        self.known = 0
 
     @rule(number=st.integers(0, MAX_BLOCKS), right=st.booleans())
-    def a_block_by_light_or_as_a_repair(self, number: int, right: bool) -> None:
+    def receive_block(self, number: int, right: bool) -> None:
         block = number % self.data.blocks
         self.store.put(block, (self.data if right else self.forged).block(block))
 
     @rule(count=st.integers(1, MAX_BLOCKS))
-    def digests_come(self, count: int) -> None:
-        stop = min(self.data.blocks, self.told + count)
-        if stop > self.told:
-            self.store.expect(self.told, self.data.digests(self.told, stop))
-            self.told = stop
+    def receive_digests(self, count: int) -> None:
+        stop = min(self.data.blocks, self.known + count)
+        if stop > self.known:
+            self.store.expect(self.known, self.data.digests(self.known, stop))
+            self.known = stop
 
     @rule(number=st.integers(0, MAX_BLOCKS))
-    def a_phase_begins(self, number: int) -> None:
+    def begin_phase(self, number: int) -> None:
         """Begin a phase; the previous one ends where it is, in the middle of a block or not."""
         self.phases.append(Phase(self.store, self.data.layout.offset(number % self.data.blocks), self.undo))
 
     @precondition(lambda self: self.phases)
     @rule(which=st.integers(0, 3), length=st.integers(1, 300), right=st.booleans(), settles=st.booleans())
-    def a_phase_brings(self, which: int, length: int, right: bool, settles: bool) -> None:
+    def receive_in_phase(self, which: int, length: int, right: bool, settles: bool) -> None:
         phase = self.phases[which % len(self.phases)]
         position = phase.intake.position
         phase.take((self.data if right else self.forged).content[position : position + length])
@@ -88,29 +88,29 @@ class HeldBlocks(RuleBasedStateMachine):
             phase.intake.settle()
 
     @rule()
-    def another_session_goes_on(self) -> None:
+    def resume_in_other_session(self) -> None:
         self.store.discard(resumable=True)
         self.open()
 
     @invariant()
-    def what_is_held_stays_as_it_is(self) -> None:
+    def held_blocks_stay_unchanged(self) -> None:
         held = {block for first, count in self.store.held.ranges() for block in range(first, first + count)}
         self.seen = {block: self.seen.get(block) or self.on_disk(block) for block in held}
         for block, bytes_then in self.seen.items():
             assert self.on_disk(block) == bytes_then
-            assert block >= self.told or bytes_then == self.data.block(block)
+            assert block >= self.known or bytes_then == self.data.block(block)
 
     def on_disk(self, block: int) -> bytes:
         assert self.store.descriptor is not None
         return os.pread(self.store.descriptor, self.data.layout.length(block), self.data.layout.offset(block))
 
     def teardown(self) -> None:
-        """In the end every block that is missing is repaired; then the file is the sender's."""
+        """Repair all missing blocks, and check that the file is the sender's."""
         if not hasattr(self, "undo"):
             return
         with self.undo:
-            if self.told < self.data.blocks:
-                self.store.expect(self.told, self.data.digests(self.told))
+            if self.known < self.data.blocks:
+                self.store.expect(self.known, self.data.digests(self.known))
             for block in range(self.data.blocks):
                 self.store.put(block, self.data.block(block))
             assert self.store.complete
@@ -123,7 +123,7 @@ TestHeldBlocks = HeldBlocks.TestCase
 
 
 class HeldByCompiled(HeldBlocks):
-    """The same by what is compiled."""
+    """The state machine for the compiled engine."""
 
     engine = COMPILED
 
@@ -133,12 +133,12 @@ HeldByCompiled.TestCase.settings = HeldBlocks.TestCase.settings
 
 @pytest.mark.compiled
 class TestHeldByCompiled(HeldByCompiled.TestCase):
-    """Hypothesis runs it."""
+    """The state machine as a test case."""
 
 
 @pytest.mark.parametrize("engine", BOTH)
 @given(st.integers(1, 15), st.integers(0, 38))
-def test_a_phase_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(engine: str, blocks: int, rest: int) -> None:
+def test_phase_that_ends_within_held_block_does_not_change_it(engine: str, blocks: int, rest: int) -> None:
     data, forged = data_of(640, seed=SEED), data_of(640, seed=FORGERS_SEED)
     with ExitStack() as undo:
         directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))

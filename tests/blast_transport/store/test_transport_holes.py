@@ -1,4 +1,4 @@
-"""Holes of sparse files: what is found of them, what a receiver makes of them, and that a wrong one does no harm."""
+"""Holes of sparse files: detection, recreation at the receiver, and repair of wrong ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from blast_transport.store.sources.source import FileSource, opened_file
 from blast_transport.store.targets import file_target
 from blast_transport.store.targets.file_target import FileTarget, open_directory
 from blast_transport.store.targets.memory_target import MemoryTarget
-from tests.support.engines import BOTH
-from tests.support.transport_data import SUITE, Data, InOrder, data_of
+from tests.support.transport.engines import BOTH
+from tests.support.transport.transport_data import SUITE, Data, InOrder, data_of
 
 PAGE = 4096
 by_both = pytest.mark.parametrize("engine", BOTH)
@@ -51,7 +51,7 @@ def sparse(path: Path, pages: Sequence[bool], tail: int = 0) -> bytes:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=12), st.integers(0, PAGE - 1))
-def test_holes_of_a_file_are_where_nothing_was_written(pages: list[bool], tail: int) -> None:
+def test_holes_are_found_where_nothing_was_written(pages: list[bool], tail: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "file")
         content = sparse(path, pages, tail)
@@ -63,7 +63,7 @@ def test_holes_of_a_file_are_where_nothing_was_written(pages: list[bool], tail: 
         assert all(before + length < offset for (before, length), (offset, _) in itertools.pairwise(holes))
 
 
-def test_a_file_system_that_cannot_tell_has_no_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_without_seek_hole_reports_no_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(_descriptor: int, _offset: int, _whence: int) -> int:
         raise OSError(22, "Invalid argument")
 
@@ -75,7 +75,7 @@ def test_a_file_system_that_cannot_tell_has_no_holes(tmp_path: Path, monkeypatch
         assert (next_hole(file.fileno(), 5, 100), next_data(file.fileno(), 5, 100)) == (100, 5)
 
 
-def test_hole_that_is_written_after_it_was_found_is_a_change_of_the_file(tmp_path: Path) -> None:
+def test_write_into_found_hole_is_detected_as_change(tmp_path: Path) -> None:
     path = tmp_path / "file"
     sparse(path, [True, False, True])
     with opened_file(path) as source:
@@ -87,7 +87,7 @@ def test_hole_that_is_written_after_it_was_found_is_a_change_of_the_file(tmp_pat
             source.check_unchanged()
 
 
-def test_holes_of_files_in_a_folder_lie_where_the_files_do(tmp_path: Path) -> None:
+def test_holes_of_pieces_are_offset_by_their_position(tmp_path: Path) -> None:
     pages = 32
     pieces: list[memoryview | FilePiece] = [memoryview(b"head")]
     for name in ("one", "two"):
@@ -112,7 +112,7 @@ def byte_ranges(draw: st.DrawFn, size: int) -> list[Range]:
 
 
 @given(layouts, st.data())
-def test_blocks_within_holes_are_those_that_have_no_other_byte(layout: BlockLayout, draw: st.DataObject) -> None:
+def test_blocks_within_holes_contain_only_hole_bytes(layout: BlockLayout, draw: st.DataObject) -> None:
     assert layout.size is not None
     holes = draw.draw(byte_ranges(layout.size))
     empty = {place for offset, length in holes for place in range(offset, offset + length)}
@@ -129,7 +129,7 @@ def test_blocks_within_holes_are_those_that_have_no_other_byte(layout: BlockLayo
     assert [first for first, _ in few] == sorted(first for first, _ in few)
 
 
-def test_largest_holes_are_announced_where_there_are_too_many() -> None:
+def test_only_largest_holes_are_announced_beyond_limit() -> None:
     layout = BlockLayout(100, 1, 1)
     assert blocks_within([(0, 1), (5, 3), (10, 2), (20, 9)], layout, 2, 1000) == ((5, 3), (20, 9))
     assert blocks_within([(0, 1), (5, 3), (10, 2), (20, 9)], layout, 2, 7) == ((5, 3), (20, 4))
@@ -157,7 +157,7 @@ def held(store: BlockStore) -> set[int]:
 
 
 @by_both
-def test_receiver_holds_holes_without_their_data_and_the_digests_prove_them(engine: str, directory: Path) -> None:
+def test_receiver_creates_holes_and_verifies_them_by_digest(engine: str, directory: Path) -> None:
     holes = [(0, 2), (5, 3), (24, 1)]
     data = holed(24 * 40 + 7, holes)
     store = store_of(engine, directory, data, holes)
@@ -174,7 +174,7 @@ def test_receiver_holds_holes_without_their_data_and_the_digests_prove_them(engi
 
 
 @by_both
-def test_hole_that_is_none_at_the_sender_is_asked_for_and_repaired(engine: str, directory: Path) -> None:
+def test_wrongly_announced_hole_is_requested_and_repaired(engine: str, directory: Path) -> None:
     data = data_of(400)
     store = store_of(engine, directory, data, [(2, 3)])
     assert held(store) == {2, 3, 4}
@@ -188,11 +188,11 @@ def test_hole_that_is_none_at_the_sender_is_asked_for_and_repaired(engine: str, 
 
 
 @by_both
-@pytest.mark.parametrize("can_tell", [True, False])
-def test_what_an_earlier_session_wrote_into_a_hole_counts_only_as_zeros(
-    engine: str, directory: Path, monkeypatch: pytest.MonkeyPatch, can_tell: bool
+@pytest.mark.parametrize("has_seek_data", [True, False])
+def test_remains_in_hole_count_only_if_they_are_zeros(
+    engine: str, directory: Path, monkeypatch: pytest.MonkeyPatch, has_seek_data: bool
 ) -> None:
-    """The remains have data where nobody noted it: of a session that was killed, or that somebody else has begun."""
+    """The remains of a killed session, or of another sender's, have data without records."""
     holes = [(1, 5), (7, 3)]
     data = holed(400, holes)
     first = store_of(engine, directory, data, holes)
@@ -201,7 +201,7 @@ def test_what_an_earlier_session_wrote_into_a_hole_counts_only_as_zeros(
     os.pwrite(first.descriptor, bytes(40), data.layout.offset(4))
     first.put(6, data.block(6))
     first.discard(resumable=True)
-    if not can_tell:
+    if not has_seek_data:
         monkeypatch.setattr(file_target, "next_data", lambda _descriptor, offset, _size: offset)
     store = store_of(engine, directory, data, holes)
     assert held(store) == {1, 2, 4, 5, 6, 7, 8, 9}
@@ -214,7 +214,7 @@ def test_what_an_earlier_session_wrote_into_a_hole_counts_only_as_zeros(
 
 
 @by_both
-def test_received_file_takes_no_space_in_its_holes(engine: str, directory: Path) -> None:
+def test_received_file_uses_no_space_for_holes(engine: str, directory: Path) -> None:
     layout, holes = BlockLayout(100 << 20, 1456), [(1, 1500)]
     target = FileTarget(open_directory(directory), directory, "file", layout.size, "id")
     store = open_store(engine, layout, SUITE, target, holes=holes)
@@ -230,7 +230,7 @@ def test_received_file_takes_no_space_in_its_holes(engine: str, directory: Path)
     assert status.st_blocks * 512 < (layout.blocks - 1500 + 2) * layout.block_size
 
 
-def test_what_is_no_file_waits_for_the_zeros_of_a_hole() -> None:
+def test_other_targets_receive_zeros_of_holes() -> None:
     data = holed(400, [(0, 5)])
     for target in (MemoryTarget("m", 1000), InOrder()):
         store = open_store("auto", data.layout, SUITE, target, holes=[(0, 5)])
@@ -239,15 +239,15 @@ def test_what_is_no_file_waits_for_the_zeros_of_a_hole() -> None:
 
 @by_both
 def test_sender_digests_holes_without_reading_them(engine: str, tmp_path: Path) -> None:
-    """Digests of blocks that are no holes tell where it has read."""
+    """The file has data in its holes, so the digests show whether the reader read them."""
     data, holes = data_of(10 * 40 + 7), [(0, 1), (3, 4), (10, 1)]
     (tmp_path / "file").write_bytes(data.content)
     expected = holed(10 * 40 + 7, holes)
     with opened_file(tmp_path / "file") as source:
-        for most in (1, 2, 100):
+        for max_blocks in (1, 2, 100):
             reader = open_reader(engine, source, data.layout, SUITE, None, holes)
             assert reader.engine == engine
-            while reader.digest(most):
+            while reader.digest(max_blocks):
                 pass
             assert reader.digested == data.blocks
             assert reader.take_digests() == expected.digests()
@@ -256,7 +256,7 @@ def test_sender_digests_holes_without_reading_them(engine: str, tmp_path: Path) 
 @given(
     st.sets(st.integers(0, 30)), st.sets(st.integers(0, 60)), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)))
 )
-def test_block_maps_intersect_and_count_as_sets(one: set[int], other: set[int], ranges: list[Range]) -> None:
+def test_block_map_intersection_and_count_match_sets(one: set[int], other: set[int], ranges: list[Range]) -> None:
     held, more = map_of(one), map_of(other)
     held.intersect(more)
     assert list(numbers_in(held)) == sorted(one & other)

@@ -1,4 +1,4 @@
-"""A block on its way by light: cut into datagrams, joined by the kernel in any way, lost in parts, put together."""
+"""Blocks over optical transport: segmentation, joining by the kernel, loss, and reassembly."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from blast_transport.transports.optical.burst import Burst
 from blast_transport.transports.optical.light_socket import LightSocket
 from blast_transport.transports.optical.offload import UDP_SEGMENT, DatagramSender
 from blast_transport.wire.datagram import HEADER, wire_bytes
-from tests.support.transport_data import SUITE, Data, data_of
+from tests.support.transport.transport_data import SUITE, Data, data_of
 
 SESSION = 0xB1A57
 SOURCE = ("10.0.0.9", 40000)
-MOST = 1 << 20
+MAX_BYTES = 1 << 20
 
 
 class Kernel:
-    """The receiving side of a UDP socket: brings what it is told, scattered as `recvmsg_into` does."""
+    """The receiving side of a UDP socket: delivers given data, scattered like `recvmsg_into`."""
 
     def __init__(self, arrivals: Sequence[bytes] = ()) -> None:
         self.arrivals = list(arrivals)
@@ -64,7 +64,7 @@ class Kernel:
 
 
 class Wire:
-    """The sending side: every datagram that left. It refuses as it is told."""
+    """The sending side of a UDP socket: records datagrams, and fails with the given errors."""
 
     def __init__(self, offload_error: int = 0, plain_error: int = 0, no_offload: bool = False) -> None:
         self.datagrams: list[bytes] = []
@@ -93,7 +93,7 @@ def light_socket(kernel: Kernel, layout: BlockLayout) -> LightSocket:
 
 
 def taken(kernel: Kernel, layout: BlockLayout) -> tuple[dict[int, bytes], int]:
-    """Segments that come through, and how many datagrams are refused."""
+    """Return the received segments, and the number of refused datagrams."""
     found: dict[int, bytes] = {}
 
     def take(pieces: list[Piece]) -> None:
@@ -110,7 +110,7 @@ def taken(kernel: Kernel, layout: BlockLayout) -> tuple[dict[int, bytes], int]:
 
 
 def datagrams_of(data: Data, block: int) -> list[bytes]:
-    """As a sender makes them."""
+    """Return the datagrams that a sender makes of a block."""
     burst, wire = Burst(SESSION, data.layout), Wire()
     plain = data.block(block)
     burst.payload[: len(plain)] = plain
@@ -128,7 +128,7 @@ datas = st.builds(
 
 
 @given(datas)
-def test_every_block_leaves_as_its_segments(data: Data) -> None:
+def test_block_is_sent_as_its_segments(data: Data) -> None:
     for block in range(data.blocks):
         found = datagrams_of(data, block)
         assert b"".join(one[HEADER.size :] for one in found) == data.block(block)
@@ -139,7 +139,7 @@ def test_every_block_leaves_as_its_segments(data: Data) -> None:
 
 
 @given(datas, st.integers(0, 40), st.integers(1, 8), st.integers(1, 8))
-def test_a_part_of_a_block_leaves_alone(data: Data, block: int, first: int, count: int) -> None:
+def test_part_of_block_can_be_sent(data: Data, block: int, first: int, count: int) -> None:
     block %= data.blocks
     whole = datagrams_of(data, block)
     first %= len(whole)
@@ -153,8 +153,8 @@ def test_a_part_of_a_block_leaves_alone(data: Data, block: int, first: int, coun
 
 @settings(max_examples=60)
 @given(datas, st.randoms(use_true_random=False), st.floats(0, 0.5))
-def test_whatever_the_kernel_joins_and_the_light_loses(data: Data, chance, loss: float) -> None:
-    """Rows of datagrams of one length, of which the last may be shorter, over borders of blocks and over holes."""
+def test_receiver_splits_joined_datagrams_despite_loss(data: Data, chance, loss: float) -> None:
+    """The kernel joins datagrams of equal length, of which the last may be shorter, also across gaps."""
     sent = {
         block * data.layout.block_segments + index: one
         for block in range(data.blocks)
@@ -193,7 +193,7 @@ FULL = HEADER.pack(SESSION, 0, 0) + bytes(10)
         (FULL + HEADER.pack(SESSION, 1 << 31, 1) + bytes(10), 2),
     ],
 )
-def test_what_is_none_of_ours_is_counted_and_dropped(arrival: bytes, refused: int) -> None:
+def test_foreign_or_malformed_datagrams_are_counted_and_dropped(arrival: bytes, refused: int) -> None:
     layout = BlockLayout(1000, 10, 4)
     good = HEADER.pack(SESSION, 0, 7) + b"0123456789"
     assert taken(Kernel([arrival, b"refused", good]), layout) == ({7: b"0123456789"}, refused)
@@ -203,7 +203,7 @@ def test_what_is_none_of_ours_is_counted_and_dropped(arrival: bytes, refused: in
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EINVAL, errno.EMSGSIZE, errno.EOPNOTSUPP])
-def test_a_kernel_that_refuses_super_packets_gets_the_same_datagrams_one_by_one(error: int) -> None:
+def test_sender_falls_back_to_single_datagrams(error: int) -> None:
     data = data_of(400)
     usual = [datagrams_of(data, block) for block in range(data.blocks)]
     wire = Wire(offload_error=error)
@@ -216,16 +216,16 @@ def test_a_kernel_that_refuses_super_packets_gets_the_same_datagrams_one_by_one(
         sender.send(burst.parts(0, burst.segments))
         assert not sender.offload
     assert wire.datagrams == [one for block in usual for one in block]
-    assert wire.calls == 1 + len(wire.datagrams), "the probe is made once"
+    assert wire.calls == 1 + len(wire.datagrams), "only the first call tries a super-packet"
 
 
-def test_a_kernel_that_does_not_know_them_is_not_asked() -> None:
+def test_kernel_without_offload_gets_no_super_packets() -> None:
     sender = DatagramSender(cast(socket.socket, Wire(no_offload=True)), 100)
     assert not sender.offload
 
 
 @pytest.mark.parametrize("wire", [Wire(offload_error=errno.ENETDOWN), Wire(errno.EIO, plain_error=errno.EMSGSIZE)])
-def test_an_interface_that_takes_nothing_is_a_typed_error(wire: Wire) -> None:
+def test_failing_interface_raises_light_path_error(wire: Wire) -> None:
     sender = DatagramSender(cast(socket.socket, wire), 26)
     with pytest.raises(LightPathError, match="26 bytes"):
         sender.send([memoryview(bytes(16)), memoryview(bytes(10))])
@@ -235,7 +235,7 @@ def test_an_interface_that_takes_nothing_is_a_typed_error(wire: Wire) -> None:
 
 
 def assembly_of(data: Data, layout: BlockLayout | None = None, sealer: Sealer | None = None) -> Assembly:
-    return Assembly(SessionStore(layout or data.layout, SUITE, MemoryTarget("m", MOST)), sealer)
+    return Assembly(SessionStore(layout or data.layout, SUITE, MemoryTarget("m", MAX_BYTES)), sealer)
 
 
 def wire_of(data: Data, sealer: Sealer | None, block: int) -> bytes:
@@ -248,7 +248,7 @@ whole_blocks = st.lists(st.tuples(st.integers(0, 100), st.integers(1, 8)), max_s
 
 
 @given(datas, whole_blocks, pieces, st.booleans())
-def test_what_is_read_together_is_as_if_it_had_been_read_one_by_one(
+def test_batch_of_pieces_equals_single_pieces(
     data: Data, blocks: list[tuple[int, int]], parts: list[tuple[int, int]], sealed: bool
 ) -> None:
     size, count = data.layout.segment_size, data.layout.block_segments
@@ -256,16 +256,16 @@ def test_what_is_read_together_is_as_if_it_had_been_read_one_by_one(
     layout = BlockLayout(len(data.content), size, count, 16 if sealer else 0)
     data = Data(data.content, layout)
     wire = [wire_of(data, sealer, block) for block in range(data.blocks)]
-    came = list[Piece]()
+    pieces = list[Piece]()
     for first, number in blocks:
         row = range(first % data.blocks, min(first % data.blocks + number, data.blocks))
-        came += [(block * count, layout.segments(block), wire[block]) for block in row]
+        pieces += [(block * count, layout.segments(block), wire[block]) for block in row]
     for first, number in parts:
         block, index = divmod(first, count)
         if block < data.blocks and (payload := wire[block][index * size : (index + number) * size]):
-            came.insert(first % (len(came) + 1), (first, -(-len(payload) // size), payload))
+            pieces.insert(first % (len(pieces) + 1), (first, -(-len(payload) // size), payload))
     together, alone = assembly_of(data, layout, sealer), assembly_of(data, layout, sealer)
-    assert together.add_all(came) == sum([alone.add(*piece) for piece in came])
+    assert together.add_all(pieces) == sum([alone.add(*piece) for piece in pieces])
     assert (together.duplicates, together.refused) == (alone.duplicates, alone.refused)
     assert together.missing(0, data.blocks * count) == alone.missing(0, data.blocks * count)
     assert cast(MemoryTarget, together.store.target).data == cast(MemoryTarget, alone.store.target).data
@@ -273,8 +273,10 @@ def test_what_is_read_together_is_as_if_it_had_been_read_one_by_one(
 
 @settings(max_examples=80)
 @given(datas, pieces, st.booleans(), st.booleans())
-def test_blocks_out_of_any_pieces(data: Data, arrivals: list[tuple[int, int]], stream: bool, sealed: bool) -> None:
-    """Runs of any segments, also over borders of blocks; what is missing is named, and nothing else."""
+def test_blocks_are_assembled_from_any_pieces(
+    data: Data, arrivals: list[tuple[int, int]], stream: bool, sealed: bool
+) -> None:
+    """Runs of any segments, also across blocks; exactly the missing segments are reported."""
     size, count = data.layout.segment_size, data.layout.block_segments
     sealer = Sealer(new_key()) if sealed and size * count > 16 else None
     layout = BlockLayout(None if stream else len(data.content), size, count, 16 if sealer else 0)
@@ -312,8 +314,8 @@ def test_blocks_out_of_any_pieces(data: Data, arrivals: list[tuple[int, int]], s
 
 
 @given(datas, st.integers(0, 1 << 30), st.integers(1, 100), st.integers(0, 2000))
-def test_what_cannot_be_of_the_session_is_refused(data: Data, first: int, count: int, length: int) -> None:
-    """Whatever is taken has the length that it must have."""
+def test_pieces_that_do_not_fit_session_are_refused(data: Data, first: int, count: int, length: int) -> None:
+    """Each accepted piece has the right length."""
     assembly = assembly_of(data)
     size, of_block = data.layout.segment_size, data.layout.block_segments
     new = assembly.add(first, count, bytes(length))
@@ -327,7 +329,7 @@ def test_what_cannot_be_of_the_session_is_refused(data: Data, first: int, count:
         assert new == 0 and assembly.refused == count
 
 
-def test_unfinished_blocks_do_not_fill_the_memory() -> None:
+def test_memory_of_unfinished_blocks_is_bounded() -> None:
     layout = BlockLayout(1 << 40, 1456, 44)
     assembly = Assembly(SessionStore(layout, SUITE, MemoryTarget("m", 1 << 50)))
     for block in range(3000):
@@ -336,23 +338,23 @@ def test_unfinished_blocks_do_not_fill_the_memory() -> None:
     assert (3000 - assembly.refused) * 44 * 1456 <= 64 << 20
 
 
-def test_what_comes_earlier_in_the_file_takes_the_place_of_what_is_farthest() -> None:
+def test_earlier_block_evicts_farthest_unfinished_block() -> None:
     layout = BlockLayout(1 << 40, 1456, 44)
     assembly = Assembly(SessionStore(layout, SUITE, MemoryTarget("m", 1 << 50)))
-    most = (64 << 20) // (44 * 1456)
-    for block in range(1000, 1000 + most):
+    capacity = (64 << 20) // (44 * 1456)
+    for block in range(1000, 1000 + capacity):
         assembly.add(block * 44, 1, bytes(1456))
     assert assembly.refused == 0
     for block in range(10):
         assert assembly.add(block * 44, 1, bytes(1456)) == 1
     assert assembly.refused == 10
-    farthest = (1000 + most - 1) * 44
+    farthest = (1000 + capacity - 1) * 44
     assert assembly.missing(farthest, farthest + 1) == [(farthest, 1)]
     assert assembly.missing(1000 * 44, 1000 * 44 + 1) == [] == assembly.missing(0, 1)
 
 
-def test_nothing_is_missing_behind_the_end_of_a_block_that_is_short() -> None:
-    """Forged light may have passed there."""
+def test_no_segment_is_missing_behind_short_last_block() -> None:
+    """A forged datagram may have had a segment number there."""
     layout = BlockLayout(4 * 640 + 25, 10, 64)
     assembly = Assembly(SessionStore(layout, SUITE, MemoryTarget("m", 1 << 20)))
     assembly.add(256, 1, bytes(10))
@@ -361,7 +363,7 @@ def test_nothing_is_missing_behind_the_end_of_a_block_that_is_short() -> None:
     assert assembly.missing(259, 300) == assembly.missing(290, 300) == []
 
 
-def test_what_another_transport_has_brought_is_not_missing() -> None:
+def test_block_of_other_transport_is_not_missing() -> None:
     data = data_of(400)
     assembly = assembly_of(data)
     assembly.add(8, 1, data.block(2)[:10])
@@ -370,7 +372,7 @@ def test_what_another_transport_has_brought_is_not_missing() -> None:
     assert assembly.missing(8, 12) == assembly.missing(9, 10) == []
 
 
-def test_a_sealed_block_that_was_changed_is_asked_for_again() -> None:
+def test_modified_sealed_block_is_requested_again() -> None:
     data, sealer = Data(data_of(500).content, BlockLayout(500, 20, 4, 16)), Sealer(new_key())
     assembly = assembly_of(data, sealer=sealer)
     sealed = bytearray(wire_of(data, sealer, 2))
@@ -382,7 +384,7 @@ def test_a_sealed_block_that_was_changed_is_asked_for_again() -> None:
     assert assembly.store.has(2)
 
 
-def test_a_seal_is_of_one_block_of_one_session() -> None:
+def test_seal_is_bound_to_block_and_session() -> None:
     sealer, other = Sealer(new_key()), Sealer(new_key())
     sealed = sealer.seal(7, b"secret")
     assert sealer.open(7, sealed) == b"secret" and b"secret" not in sealed

@@ -1,4 +1,4 @@
-"""The transport by light at a sender, driven step by step on the loopback interface."""
+"""The optical transport of a sender, driven step by step on the loopback interface."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from blast_transport.transports.optical.sender import OpticalSender
 from blast_transport.transports.sending import Granted, SendingContext, Sent
 from blast_transport.wire.messages import Phase
 from blast_transport.wire.transports import OPTICAL
-from tests.support.engines import BOTH
-from tests.support.transport_data import SUITE
-from tests.support.transport_hosts import LOOPBACK, light
+from tests.support.transport.engines import BOTH
+from tests.support.transport.transport_data import SUITE
+from tests.support.transport.transport_hosts import LOOPBACK, light
 
 BLOCKS, SEGMENTS, SIZE = 40, 4, 100
 LIGHT = light(1e9)
@@ -53,38 +53,38 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path, held: BlockMap) -> It
 
 
 def until_blocked(sender: OpticalSender, stop: int) -> list[int]:
-    """How far it tells that it is, until it may send no more."""
+    """Run the sender until it may send no more, and return the positions that it reports."""
     sender.permit(stop)
-    told = list[int]()
+    positions = list[int]()
     while (wait := sender.work(time.monotonic())) < 0.015:
-        told += [event.stop for event in sender.events() if isinstance(event, Sent)]
+        positions += [event.stop for event in sender.events() if isinstance(event, Sent)]
         time.sleep(wait)  # the pacer's
-    return told
+    return positions
 
 
-def test_it_sends_what_is_permitted_and_tells_how_far_it_is(sender: OpticalSender) -> None:
-    told = until_blocked(sender, 10)
-    assert told == sorted(told) and told[-1] == 10
+def test_sender_sends_permitted_blocks_and_reports_position(sender: OpticalSender) -> None:
+    positions = until_blocked(sender, 10)
+    assert positions == sorted(positions) and positions[-1] == 10
     assert sender.datagrams == 10 * SEGMENTS
     assert until_blocked(sender, 30)[-1] == 30 and not sender.over
     assert until_blocked(sender, BLOCKS + 5)[-1] == BLOCKS and sender.over
 
 
-def test_what_everybody_holds_does_not_leave(sender: OpticalSender, held: BlockMap) -> None:
+def test_blocks_held_by_all_are_not_sent(sender: OpticalSender, held: BlockMap) -> None:
     held.add_range(2, 30)
     assert until_blocked(sender, BLOCKS)[-1] == BLOCKS
     assert sender.datagrams == (BLOCKS - 30) * SEGMENTS
 
 
-def test_a_retransmission_goes_before_what_comes_next(sender: OpticalSender) -> None:
+def test_retransmission_precedes_next_blocks(sender: OpticalSender) -> None:
     until_blocked(sender, 4)
     sender.retransmit(1, 0b0101)
     until_blocked(sender, 4)
     assert sender.datagrams == 4 * SEGMENTS + 2
 
 
-def test_what_was_to_leave_again_does_not_wait_for_other_light(sender: OpticalSender) -> None:
-    """Whoever misses it asks again, and of a stream it may be gone by then."""
+def test_pause_drops_pending_retransmissions(sender: OpticalSender) -> None:
+    """Receivers request the segments again, and a stream may no longer have them."""
     until_blocked(sender, 4)
     sender.retransmit(1, 0b1111)
     assert sender.follow(OpticalPause())
@@ -100,7 +100,7 @@ def test_what_was_to_leave_again_does_not_wait_for_other_light(sender: OpticalSe
     assert sender.datagrams == 4 * SEGMENTS
 
 
-def test_it_follows_the_same_light_only_and_a_rate_that_is_one(sender: OpticalSender) -> None:
+def test_sender_follows_only_same_group_and_positive_rate(sender: OpticalSender) -> None:
     assert not sender.follow(replace(LIGHT, port=LIGHT.port + 1)) and not sender.follow(Chain())
     assert sender.follow(replace(LIGHT, rate=0.0))
     assert sender.events() == [Granted(0.0)]

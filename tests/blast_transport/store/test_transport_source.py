@@ -1,4 +1,4 @@
-"""Where the sender's data comes from: a file that may change, a stream that comes when it comes."""
+"""Sources of a sender: files that may change, and streams."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from blast_transport.base.errors import ForgottenError, SourceChangedError, Wron
 from blast_transport.store.sources.source import FileSource, StreamSource, opened_file
 from tests.support.waiting import eventually, for_a_while
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @contextmanager
 def streaming(capacity: int = 1000, wake: Callable[[], None] = lambda: None) -> Iterator[tuple[FileIO, StreamSource]]:
     """Yield the writing end of a pipe, and the source that reads the other end."""
     reader, descriptor = os.pipe()
-    # A file is closed once only: a second os.close() may hit what another thread has opened meanwhile.
+    # Close each descriptor once: a second os.close() may close one that another thread opened meanwhile.
     with os.fdopen(descriptor, "wb", buffering=0) as writer:
         try:
             with StreamSource(reader, capacity, wake) as source:
@@ -41,7 +41,7 @@ def read(source: StreamSource | FileSource, offset: int, count: int) -> bytes:
     return bytes(view[: source.read(offset, view)])
 
 
-def test_a_file_is_read_anywhere_and_ends_where_it_ends(tmp_path: Path) -> None:
+def test_file_is_read_at_any_offset_up_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
     with opened_file(path) as source:
@@ -54,7 +54,7 @@ def test_a_file_is_read_anywhere_and_ends_where_it_ends(tmp_path: Path) -> None:
         source.check_unchanged()
 
 
-def test_a_file_that_shrinks_is_noticed(tmp_path: Path) -> None:
+def test_truncated_file_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(100))
     with opened_file(path) as source:
@@ -65,7 +65,7 @@ def test_a_file_that_shrinks_is_noticed(tmp_path: Path) -> None:
             source.check_unchanged()
 
 
-def test_a_file_that_is_written_is_noticed(tmp_path: Path) -> None:
+def test_written_file_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(100))
     os.utime(path, ns=(1, 1))
@@ -75,7 +75,7 @@ def test_a_file_that_is_written_is_noticed(tmp_path: Path) -> None:
             source.check_unchanged()
 
 
-def test_the_content_is_named_by_what_may_change(tmp_path: Path) -> None:
+def test_content_identity_depends_on_file_and_time(tmp_path: Path) -> None:
     def content(path: Path) -> str:
         with opened_file(path) as source:
             return source.content
@@ -91,18 +91,18 @@ def test_the_content_is_named_by_what_may_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nonexistent", "/dev/null", "/tmp"])
-def test_what_is_no_file_is_refused(path: str) -> None:
+def test_path_that_is_no_file_is_rejected(path: str) -> None:
     with pytest.raises(WrongInputError, match=path), opened_file(Path(path)):
         pass
 
 
-def test_a_pipe_in_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
+def test_fifo_is_rejected_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(WrongInputError, match="not a regular file"), opened_file(tmp_path / "pipe"):
         pass
 
 
-def test_a_stream_has_no_size_until_it_ends() -> None:
+def test_stream_has_no_size_until_it_ends() -> None:
     with streaming() as (writer, source):
         assert source.size is None
         writer.write(b"01234")
@@ -115,7 +115,7 @@ def test_a_stream_has_no_size_until_it_ends() -> None:
         assert read(source, 7, 100) == b""
 
 
-def test_a_full_ring_stops_reading_until_something_is_released() -> None:
+def test_full_ring_pauses_reading_until_release() -> None:
     with streaming(capacity=100) as (writer, source):
         writer.write(bytes(range(250)))
         eventually(lambda: source.available == 100)
@@ -133,12 +133,12 @@ def test_a_full_ring_stops_reading_until_something_is_released() -> None:
         assert read(source, 170, 80) == bytes(range(170, 250))
 
 
-def test_what_was_released_stays_until_its_place_is_needed() -> None:
+def test_released_data_stays_until_overwritten() -> None:
     with streaming(capacity=100) as (writer, source):
         writer.write(bytes(range(100)))
         eventually(lambda: source.available == 100)
         source.release(100)
-        assert read(source, 0, 100) == bytes(range(100)), "whoever has fallen behind can have it"
+        assert read(source, 0, 100) == bytes(range(100)), "a receiver that fell behind can still read it"
         writer.write(b"x")
         eventually(lambda: source.available == 101)
         with pytest.raises(ForgottenError):
@@ -146,7 +146,7 @@ def test_what_was_released_stays_until_its_place_is_needed() -> None:
         assert read(source, 100, 1) == b"x"
 
 
-def test_closing_ends_a_thread_that_waits_for_a_producer_or_for_room() -> None:
+def test_close_ends_waiting_stream_thread() -> None:
     for filling in (b"", bytes(500)):
         reader, writer = os.pipe()
         os.write(writer, filling) if filling else None
@@ -158,7 +158,7 @@ def test_closing_ends_a_thread_that_waits_for_a_producer_or_for_room() -> None:
         os.close(writer)
 
 
-def test_closing_ends_a_reader_that_waits() -> None:
+def test_close_ends_waiting_reader() -> None:
     found: list[str] = []
 
     def wait() -> None:
@@ -169,12 +169,12 @@ def test_closing_ends_a_reader_that_waits() -> None:
     with streaming() as (_, source):
         reader = threading.Thread(target=wait)
         reader.start()
-        time.sleep(0.02)  # it should wait by now; if it comes later, what it finds is the same
-    reader.join(PATIENCE)
+        time.sleep(0.02)  # the reader should wait by now; if it starts later, the result is the same
+    reader.join(TIMEOUT)
     assert found == ["the stream cannot be read: it was closed before its end"]
 
 
-def test_a_stream_that_breaks_is_an_error_and_no_end(tmp_path: Path) -> None:
+def test_unreadable_stream_raises_error(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:
         with StreamSource(descriptor) as source, pytest.raises(SourceChangedError, match="directory"):
@@ -183,37 +183,37 @@ def test_a_stream_that_breaks_is_an_error_and_no_end(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
-def test_a_stream_that_breaks_has_no_size() -> None:
-    """Everything that had come was read: nobody would read again, and so find out."""
+def test_broken_stream_has_no_size() -> None:
+    """All received data was read, so no further read would detect the failure."""
     ours, theirs = socket.socketpair()
     with ours, theirs, StreamSource(ours.fileno()) as source:
         theirs.sendall(b"half")
         assert read(source, 0, 4) == b"half" and source.size is None
-        # What has a word unread when it is closed is reset.
+        # Closing a socket with unread data resets the connection.
         ours.sendall(b"never read")
         theirs.close()
         with pytest.raises(SourceChangedError, match="reset by peer"):
             eventually(lambda: source.size is not None)
 
 
-def test_the_end_is_one_when_somebody_says_so() -> None:
+def test_stream_ends_once_end_is_confirmed() -> None:
     ends: queue.Queue[Callable[[], None]] = queue.Queue()
     woken = threading.Semaphore(0)
     with streaming(wake=woken.release) as (writer, source):
         source.at_end = ends.put
         writer.write(b"x")
         writer.close()
-        end = ends.get(timeout=PATIENCE)
+        end = ends.get(timeout=TIMEOUT)
         assert source.size is None and source.available == 1
-        assert woken.acquire(timeout=PATIENCE)
+        assert woken.acquire(timeout=TIMEOUT)
         end()
-        assert woken.acquire(timeout=PATIENCE)
+        assert woken.acquire(timeout=TIMEOUT)
         assert source.size == 1
-    assert source.size == 1, "closing takes nothing back"
+    assert source.size == 1, "closing keeps the size"
 
 
-def test_a_stream_is_read_by_a_process_with_many_files() -> None:
-    """select() takes no descriptor above 1023."""
+def test_stream_is_read_with_descriptor_above_1023() -> None:
+    """select() does not support such descriptors."""
     many = [os.open("/dev/null", os.O_RDONLY) for _ in range(1030)]
     try:
         with streaming() as (writer, source):
@@ -231,7 +231,7 @@ def test_a_stream_is_read_by_a_process_with_many_files() -> None:
     st.lists(st.integers(1, 64), min_size=1, max_size=10),
     st.integers(0, 200),
 )
-def test_everything_comes_through_whatever_the_sizes(size: int, capacity: int, reads: list[int], keep: int) -> None:
+def test_stream_delivers_all_data_for_any_sizes(size: int, capacity: int, reads: list[int], keep: int) -> None:
     content = os.urandom(size)
     keep = min(keep, capacity - 64)
     with streaming(capacity) as (writer, source):
@@ -250,5 +250,5 @@ def test_everything_comes_through_whatever_the_sizes(size: int, capacity: int, r
             source.release(len(found) - keep)
             again = max(0, len(found) - keep)
             assert read(source, again, len(found) - again) == content[again : len(found)]
-        producer.join(PATIENCE)
+        producer.join(TIMEOUT)
     assert found == content and source.size == size

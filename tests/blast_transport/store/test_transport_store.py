@@ -1,4 +1,4 @@
-"""The store against the data that was sent: whatever comes, in whatever order, from whichever thread."""
+"""The store, compared with the sent data for any input, order and thread."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from blast_transport.blocks.digests import DIGEST_BYTES
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
-from tests.support.transport_data import SUITE, Data, InOrder, data_of
+from tests.support.transport.transport_data import SUITE, Data, InOrder, data_of
 
-MOST = 1 << 20
+MAX_BYTES = 1 << 20
 
 
 def asked_again(store: SessionStore) -> list[int]:
@@ -35,13 +35,13 @@ rows = st.lists(st.tuples(st.integers(0, 30), st.lists(st.booleans(), min_size=1
 
 
 @given(datas, rows, st.integers(0, 30), st.booleans())
-def test_blocks_that_come_together_are_held_as_if_they_came_one_by_one(
-    data: Data, rows: list[tuple[int, list[bool]]], told: int, in_order: bool
+def test_batch_of_blocks_equals_single_blocks(
+    data: Data, rows: list[tuple[int, list[bool]]], known: int, in_order: bool
 ) -> None:
-    targets = [InOrder() if in_order else MemoryTarget("m", MOST) for _ in range(2)]
+    targets = [InOrder() if in_order else MemoryTarget("m", MAX_BYTES) for _ in range(2)]
     together, alone = (SessionStore(data.layout, SUITE, target) for target in targets)
     for store in (together, alone):
-        store.expect(0, data.digests(0, min(told, data.blocks)))
+        store.expect(0, data.digests(0, min(known, data.blocks)))
     for first, goods in rows:
         blocks = range(first % data.blocks, min(first % data.blocks + len(goods), data.blocks))
         row = [
@@ -55,9 +55,9 @@ def test_blocks_that_come_together_are_held_as_if_they_came_one_by_one(
     assert targets[0].data == targets[1].data
 
 
-def test_a_block_of_a_stream_that_seems_to_be_its_last_displaces_none_behind_it() -> None:
-    """Before its digest is known it may be, and whoever forges it lets others follow."""
-    data, target = data_of(120), MemoryTarget("m", MOST)
+def test_short_block_of_stream_does_not_displace_later_blocks() -> None:
+    """It may be the last block until its digest is known; a forger may send further blocks."""
+    data, target = data_of(120), MemoryTarget("m", MAX_BYTES)
     store = SessionStore(BlockLayout(None, 10, 4), SUITE, target)
     assert store.put_all(0, [data.block(0)[:31], data.block(1), data.block(2)]) == 3
     store.expect(0, data.digests())
@@ -69,29 +69,29 @@ def test_a_block_of_a_stream_that_seems_to_be_its_last_displaces_none_behind_it(
 
 
 @given(datas, arrivals, st.booleans())
-def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in_order: bool) -> None:
-    """Whatever comes: once the digests are known, what is held is right, and what is wrong was asked for again."""
-    target = InOrder() if in_order else MemoryTarget("m", MOST)
+def test_store_holds_only_verified_blocks(data: Data, steps: list[tuple[str, int]], in_order: bool) -> None:
+    """Once the digests are known, held blocks are correct, and wrong blocks were requested again."""
+    target = InOrder() if in_order else MemoryTarget("m", MAX_BYTES)
     store = SessionStore(data.layout, SUITE, target)
-    told, again = 0, set[int]()
+    known, again = 0, set[int]()
     for action, number in steps:
         block = number % data.blocks
         if action == "digests":
-            stop = min(data.blocks, told + number % 5 + 1)
-            store.expect(told, data.digests(told, stop))
-            told = stop
+            stop = min(data.blocks, known + number % 5 + 1)
+            store.expect(known, data.digests(known, stop))
+            known = stop
         else:
             good = data.block(block)
             store.put(block, good if action == "good" else wrong(good))
         again |= set(asked_again(store))
         assert store.position == store.held.first_missing()
         for first, count in store.held.ranges():
-            for held in range(first, min(first + count, told)):
+            for held in range(first, min(first + count, known)):
                 begin = data.layout.offset(held)
                 assert target.data[begin : begin + data.layout.length(held)] == data.block(held)
                 assert store.has(held)
         assert not store.complete or target.data == data.content
-    store.expect(told, data.digests(told)) if told < data.blocks else None
+    store.expect(known, data.digests(known)) if known < data.blocks else None
     for block in range(data.blocks):
         store.put(block, data.block(block))
     assert store.complete and target.data == data.content
@@ -100,24 +100,24 @@ def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in
 
 
 @given(datas, st.permutations(range(20)), st.integers(0, 20))
-def test_in_order_only_proven_blocks_are_fed(data: Data, order: list[int], told: int) -> None:
-    target, told = InOrder(), min(told, data.blocks)
+def test_in_order_target_receives_only_verified_blocks(data: Data, order: list[int], known: int) -> None:
+    target, known = InOrder(), min(known, data.blocks)
     store = SessionStore(data.layout, SUITE, target)
-    store.expect(0, data.digests(0, told)) if told else None
+    store.expect(0, data.digests(0, known)) if known else None
     put = set[int]()
     for block in [number for number in order if number < data.blocks]:
         store.put(block, data.block(block))
         put.add(block)
         ready = next(number for number in range(data.blocks + 1) if number not in put)
-        assert store.position == min(ready, told)
-        assert target.data == data.content[: data.layout.offset(min(ready, told))]
+        assert store.position == min(ready, known)
+        assert target.data == data.content[: data.layout.offset(min(ready, known))]
         assert sorted(store.waiting()) == sorted(number for number in put if number >= store.position)
         assert store.has(block)
-    store.expect(told, data.digests(told)) if told < data.blocks else None
+    store.expect(known, data.digests(known)) if known < data.blocks else None
     assert not store.waiting() or store.position < data.blocks
 
 
-def test_what_waits_for_its_turn_does_not_fill_the_memory() -> None:
+def test_memory_of_waiting_blocks_is_bounded() -> None:
     layout = BlockLayout(1 << 40, 1 << 12, 16)
     store = SessionStore(layout, SUITE, InOrder())
     block = bytes(layout.block_size)
@@ -126,7 +126,7 @@ def test_what_waits_for_its_turn_does_not_fill_the_memory() -> None:
     assert max(taken) < store.reach <= 1024
 
 
-def test_of_a_stream_nothing_is_taken_that_can_only_be_forged() -> None:
+def test_implausible_block_of_stream_is_rejected() -> None:
     layout = BlockLayout(None, 1 << 12, 16)
     target = MemoryTarget("m", 1 << 50)
     store = SessionStore(layout, SUITE, target)
@@ -136,10 +136,10 @@ def test_of_a_stream_nothing_is_taken_that_can_only_be_forged() -> None:
 
 
 @given(datas, st.lists(st.integers(0, 40), max_size=10))
-def test_a_stream_that_ends_forgets_what_seemed_to_lie_behind(data: Data, forged: list[int]) -> None:
+def test_end_of_stream_drops_forged_blocks_behind_it(data: Data, forged: list[int]) -> None:
     """A forged block behind the end must not stand for one that is missing: that would be a file with a hole."""
     layout = BlockLayout(None, data.layout.segment_size, data.layout.block_segments)
-    store = SessionStore(layout, SUITE, MemoryTarget("m", MOST))
+    store = SessionStore(layout, SUITE, MemoryTarget("m", MAX_BYTES))
     for block in forged:
         store.put(block, bytes(layout.block_size))
     for block in range(1, data.blocks):
@@ -155,18 +155,18 @@ def test_a_stream_that_ends_forgets_what_seemed_to_lie_behind(data: Data, forged
 
 
 @pytest.mark.parametrize(("first", "count"), [(1, 1), (5, 1), (0, 6), (1 << 26, 1)])
-def test_digests_come_in_order_and_for_blocks_that_there_are(first: int, count: int) -> None:
-    store = SessionStore(data_of(200).layout, SUITE, MemoryTarget("m", MOST))
+def test_digests_out_of_order_or_range_are_rejected(first: int, count: int) -> None:
+    store = SessionStore(data_of(200).layout, SUITE, MemoryTarget("m", MAX_BYTES))
     with pytest.raises(RemoteProtocolError):
         store.expect(first, bytes(DIGEST_BYTES * count))
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
-def test_several_transports_fill_one_store(seed: int, in_order: bool) -> None:
-    """Threads that put, and that read behind, with blocks that come twice and some that are wrong."""
+def test_several_transports_fill_one_store_concurrently(seed: int, in_order: bool) -> None:
+    """Threads write and read, with duplicate and wrong blocks."""
     data = data_of(3000, seed=seed)
-    target = InOrder() if in_order else MemoryTarget("m", MOST)
+    target = InOrder() if in_order else MemoryTarget("m", MAX_BYTES)
     store = SessionStore(data.layout, SUITE, target)
     store.expect(0, data.digests(0, 30))
 
@@ -184,7 +184,7 @@ def test_several_transports_fill_one_store(seed: int, in_order: bool) -> None:
             except ForgottenError as error:
                 assert begin < error.first_held
                 continue
-            # Of blocks that are not proven yet, what is read may be wrong.
+            # Data of blocks that are not verified yet may be wrong.
             assert begin + count > 30 * data.layout.block_size or view[:count] == data.content[begin : begin + count]
 
     with ThreadPoolExecutor() as pool:

@@ -1,4 +1,4 @@
-"""Where received data goes: a file, the input of a command, memory."""
+"""Targets of received data: files, commands and memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def names(directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_nothing_looks_whole_before_it_is(tmp_path: Path, fsync: bool) -> None:
+def test_file_appears_only_when_committed(tmp_path: Path, fsync: bool) -> None:
     target = file_target(tmp_path)
     for begin in reversed(range(0, len(CONTENT), 100)):
         target.write(begin, CONTENT[begin : begin + 100])
@@ -50,7 +50,7 @@ def test_nothing_looks_whole_before_it_is(tmp_path: Path, fsync: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 201, "ü" * 127 + "x"], ids=len)
-def test_longest_name_of_the_file_system_is_taken_and_resumed(tmp_path: Path, name: str) -> None:
+def test_longest_file_name_is_accepted_and_resumed(tmp_path: Path, name: str) -> None:
     first = file_target(tmp_path, name, identity="0" * 32)
     first.write(0, CONTENT)
     first.discard(resumable=True)
@@ -61,7 +61,7 @@ def test_longest_name_of_the_file_system_is_taken_and_resumed(tmp_path: Path, na
     assert names(tmp_path) == [name] and (tmp_path / name).read_bytes() == CONTENT
 
 
-def test_what_is_given_up_leaves_nothing_and_harms_nothing(tmp_path: Path) -> None:
+def test_discarded_file_leaves_no_remains_and_keeps_old_file(tmp_path: Path) -> None:
     (tmp_path / "file.bin").write_text("old")
     target = file_target(tmp_path)
     target.write(0, b"half")
@@ -84,18 +84,16 @@ def modes(directory: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("rules", [FileRules(), FileRules(mode=0o640), FileRules(mode=0o666)], ids=str)
-def test_a_file_gets_the_rights_that_the_host_says_whatever_the_umask_is(
-    tmp_path: Path, umask: int, rules: FileRules
-) -> None:
+def test_file_gets_configured_mode_regardless_of_umask(tmp_path: Path, umask: int, rules: FileRules) -> None:
     target = FileTarget(open_directory(tmp_path), tmp_path, "file.bin", 4, "id", rules)
     target.write(0, b"data")
     target.note(0, [bytes(16)])
-    assert set(modes(tmp_path).values()) == {0o600}, "what is not complete is nobody else's, nor are its records"
+    assert set(modes(tmp_path).values()) == {0o600}, "incomplete data and its records are private"
     target.commit(4, fsync=False)
     assert modes(tmp_path) == {"file.bin": rules.mode}
 
 
-def test_a_stream_ends_where_the_host_takes_no_more(tmp_path: Path) -> None:
+def test_stream_is_rejected_beyond_size_limit(tmp_path: Path) -> None:
     target = FileTarget(open_directory(tmp_path), tmp_path, "file.bin", None, "id", FileRules(max_bytes=100))
     target.write(0, CONTENT[:60])
     target.write(60, CONTENT[60:100])
@@ -107,13 +105,13 @@ def test_a_stream_ends_where_the_host_takes_no_more(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_what_is_announced_too_large_leaves_nothing(tmp_path: Path) -> None:
+def test_too_large_file_is_rejected_without_remains(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="101 bytes are more than the 100 that this agent takes"):
         FileTarget(open_directory(tmp_path), tmp_path, "file.bin", 101, "id", FileRules(max_bytes=100))
     assert names(tmp_path) == []
 
 
-def test_what_is_durable_is_synced_before_it_has_its_name_and_its_name_after(
+def test_durable_commit_syncs_file_before_and_folder_after_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[tuple[str, list[str]]] = []
@@ -131,13 +129,13 @@ def test_what_is_durable_is_synced_before_it_has_its_name_and_its_name_after(
     assert len(synced) == 2
 
 
-def test_no_room_is_said_before_any_data(tmp_path: Path) -> None:
+def test_missing_disk_space_is_reported_before_any_data(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="do not fit"):
         file_target(tmp_path, size=1 << 60)
     assert names(tmp_path) == []
 
 
-def test_what_is_there_already_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumed_data_needs_no_additional_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 1 << 16
     target = file_target(tmp_path, size=size)
     target.write(0, bytes(size))
@@ -147,10 +145,10 @@ def test_what_is_there_already_needs_no_room(tmp_path: Path, monkeypatch: pytest
     file_target(tmp_path, size=size).discard(resumable=True)
     with pytest.raises(StoreError, match="do not fit"):
         file_target(tmp_path, size=size + 4096)
-    assert (tmp_path / ".blast-id-file.bin").stat().st_size == size, "what is there may still be gone on with"
+    assert (tmp_path / ".blast-id-file.bin").stat().st_size == size, "the remains can still be resumed"
 
 
-def test_two_sessions_of_the_same_content_do_not_write_the_same_file(tmp_path: Path) -> None:
+def test_two_sessions_do_not_write_same_partial_file(tmp_path: Path) -> None:
     target = file_target(tmp_path)
     with pytest.raises(StoreError, match="another session"):
         file_target(tmp_path)
@@ -163,7 +161,7 @@ def test_two_sessions_of_the_same_content_do_not_write_the_same_file(tmp_path: P
     file_target(tmp_path).discard(resumable=False)
 
 
-def test_the_lock_ends_with_the_session_whoever_else_has_the_descriptor(tmp_path: Path) -> None:
+def test_lock_ends_with_session_despite_duplicated_descriptor(tmp_path: Path) -> None:
     target = file_target(tmp_path)
     assert target.descriptor is not None
     duplicate = os.dup(target.descriptor)
@@ -174,8 +172,10 @@ def test_the_lock_ends_with_the_session_whoever_else_has_the_descriptor(tmp_path
         os.close(duplicate)
 
 
-def test_who_waits_for_the_lock_never_gets_the_finished_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between opening and locking, the one that had the lock puts the file in place."""
+def test_session_that_waited_for_lock_does_not_write_finished_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between open and lock, the holder of the lock commits the file."""
     first, opened = file_target(tmp_path), FileTarget._open
 
     def open_late(target: FileTarget, name: str) -> int:
@@ -193,7 +193,7 @@ def test_who_waits_for_the_lock_never_gets_the_finished_file(tmp_path: Path, mon
     assert names(tmp_path) == ["file.bin"]
 
 
-def test_giving_up_and_completing_at_once_closes_everything_once(tmp_path: Path) -> None:
+def test_concurrent_discard_and_commit_close_descriptors_once(tmp_path: Path) -> None:
     for _ in range(30):
         target = file_target(tmp_path)
         target.write(0, CONTENT)
@@ -216,7 +216,7 @@ def commit_or_not(target: FileTarget) -> None:
         assert "given up" in str(error)
 
 
-def test_remains_that_others_may_read_become_private(tmp_path: Path) -> None:
+def test_readable_remains_become_private(tmp_path: Path) -> None:
     target = file_target(tmp_path)
     target.write(0, CONTENT)
     target.discard(resumable=True)
@@ -227,7 +227,7 @@ def test_remains_that_others_may_read_become_private(tmp_path: Path) -> None:
     again.discard(resumable=False)
 
 
-def test_remains_of_long_ago_are_removed_and_those_of_today_are_not(tmp_path: Path) -> None:
+def test_only_stale_remains_are_removed(tmp_path: Path) -> None:
     for name, age in ((".blast-old-f", STALE_SECONDS + 60), (".blast-new-f", 60.0), ("precious", STALE_SECONDS * 9)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (time.time() - age,) * 2)
@@ -236,8 +236,8 @@ def test_remains_of_long_ago_are_removed_and_those_of_today_are_not(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["file.bin", "file.blocks", "file.blocks.blocks"])
-def test_a_session_that_has_written_nothing_for_days_keeps_what_it_has(tmp_path: Path, name: str) -> None:
-    """A stream may pause for long; and a name may end like our records'."""
+def test_idle_session_keeps_its_partial_file(tmp_path: Path, name: str) -> None:
+    """A stream may pause for days, and a name may end like the name of the records."""
     pausing = file_target(tmp_path, name, identity="long")
     pausing.write(0, CONTENT)
     pausing.note(0, [bytes(16)])
@@ -254,7 +254,7 @@ def test_a_session_that_has_written_nothing_for_days_keeps_what_it_has(tmp_path:
     assert names(tmp_path) == [name] and (tmp_path / name).read_bytes() == CONTENT
 
 
-def test_a_symbolic_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
+def test_symbolic_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     outside, directory = tmp_path / "outside", tmp_path / "in"
     outside.write_text("precious")
     directory.mkdir()
@@ -273,7 +273,7 @@ def test_a_symbolic_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path)
     "name",
     ["", "..", "a/b", "a\\b", "nul\0", "ü" * 128, ".blast-1", "\udcff"],
 )
-def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
+def test_unsafe_names_are_rejected(tmp_path: Path, name: str) -> None:
     directory = open_directory(tmp_path)
     try:
         with pytest.raises(UnsafeNameError):
@@ -283,7 +283,7 @@ def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_directory_that_is_gone_is_a_typed_error(tmp_path: Path) -> None:
+def test_missing_directory_raises_store_error(tmp_path: Path) -> None:
     directory = tmp_path / "gone"
     directory.mkdir()
     descriptor = open_directory(directory)
@@ -328,7 +328,7 @@ def python(program: str) -> tuple[str, ...]:
     return (sys.executable, "-c", program)
 
 
-def test_a_command_gets_all_of_it_in_order(tmp_path: Path, command: Command) -> None:
+def test_command_receives_all_data_in_order(tmp_path: Path, command: Command) -> None:
     target = command("dd", "of=out", "status=none")
     for begin in range(0, len(CONTENT), 100):
         target.write(begin, CONTENT[begin : begin + 100])
@@ -337,20 +337,20 @@ def test_a_command_gets_all_of_it_in_order(tmp_path: Path, command: Command) -> 
 
 
 @pytest.mark.parametrize(
-    ("program", "why"), [("import sys; sys.exit(3)", "exit status 3"), ("import os; os.abort()", "signal 6")]
+    ("program", "reason"), [("import sys; sys.exit(3)", "exit status 3"), ("import os; os.abort()", "signal 6")]
 )
-def test_a_command_that_fails_is_a_failure(command: Command, program: str, why: str) -> None:
+def test_failed_command_is_reported(command: Command, program: str, reason: str) -> None:
     target = command(*python(program))
-    with pytest.raises(StoreError, match=why):
+    with pytest.raises(StoreError, match=reason):
         target.commit(0, fsync=False)
 
 
-SAYS = "import sys; sys.stderr.write('one\\n\\x1b[2Jtwo\\n\\n'); sys.stdout.write('three'); sys.exit(3)"
+FAILING_PROGRAM = "import sys; sys.stderr.write('one\\n\\x1b[2Jtwo\\n\\n'); sys.stdout.write('three'); sys.exit(3)"
 
 
-def test_only_where_it_may_be_told_a_failure_has_the_last_words(tmp_path: Path, capfd) -> None:
-    for tells, end in ((True, r"\(exit status 3\): \?\[2Jtwo$"), (False, r"\(exit status 3\)$")):
-        target = CommandTarget(Run(python(SAYS), tmp_path, report_errors=tells))
+def test_last_error_line_is_reported_only_if_permitted(tmp_path: Path, capfd) -> None:
+    for reports, end in ((True, r"\(exit status 3\): \?\[2Jtwo$"), (False, r"\(exit status 3\)$")):
+        target = CommandTarget(Run(python(FAILING_PROGRAM), tmp_path, report_errors=reports))
         with pytest.raises(StoreError, match=end):
             target.commit(0, fsync=False)
         target.discard(resumable=False)
@@ -358,7 +358,7 @@ def test_only_where_it_may_be_told_a_failure_has_the_last_words(tmp_path: Path, 
         assert not out and "one" in errors and "three" in errors, "our standard output is for events"
 
 
-def test_a_command_that_ends_too_early_says_why(tmp_path: Path) -> None:
+def test_command_that_ends_early_is_reported_with_its_error(tmp_path: Path) -> None:
     target = CommandTarget(Run(("sh", "-c", "echo no room >&2; exit 4"), tmp_path, report_errors=True))
     with pytest.raises(StoreError, match=r"takes no more data \(exit status 4\): no room"):
         for offset in range(100):
@@ -366,7 +366,7 @@ def test_a_command_that_ends_too_early_says_why(tmp_path: Path) -> None:
     target.discard(resumable=False)
 
 
-def test_what_floods_its_standard_error_is_not_kept(tmp_path: Path) -> None:
+def test_kept_standard_error_of_command_is_bounded(tmp_path: Path) -> None:
     flood = "import sys; sys.stderr.write('x' * (1 << 20) + '\\n' + 'y' * 5000); sys.exit(1)"
     target = CommandTarget(Run(python(flood), tmp_path, report_errors=True))
     with pytest.raises(StoreError) as caught:
@@ -375,7 +375,7 @@ def test_what_floods_its_standard_error_is_not_kept(tmp_path: Path) -> None:
     target.discard(resumable=False)
 
 
-def test_a_command_that_stops_reading_is_given_up(command: Command) -> None:
+def test_command_that_stops_reading_times_out(command: Command) -> None:
     target = command("sleep", "60", timeout=0.2)
     began = time.monotonic()
     with pytest.raises(StoreError, match=r"no data for 0\.2 s"):
@@ -383,25 +383,25 @@ def test_a_command_that_stops_reading_is_given_up(command: Command) -> None:
     assert time.monotonic() - began < HANGING
 
 
-def test_a_command_ends_with_its_children_when_the_transfer_is_given_up(tmp_path: Path, command: Command) -> None:
+def test_discard_ends_command_and_its_children(tmp_path: Path, command: Command) -> None:
     target = command("sh", "-c", "sleep 60 & echo $! > child; wait")
-    told = tmp_path / "child"
-    child = int(eventually(lambda: told.exists() and told.read_text(), "the child's number"))
+    pid_file = tmp_path / "child"
+    child = int(eventually(lambda: pid_file.exists() and pid_file.read_text(), "the child's number"))
     target.discard(resumable=True)
     eventually(lambda: not is_running(child), "the child's end")
     with pytest.raises(StoreError, match=f"signal {signal.SIGTERM.value}"):
         target.commit(0, fsync=False)
 
 
-def test_a_command_is_killed_that_is_just_being_started(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It outlived an agent that a second signal ended, and took a part for the whole."""
+def test_kill_commands_includes_command_that_is_starting(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it outlives an agent that a second signal ends, and processes partial data."""
     start, killers = subprocess.Popen, list[threading.Thread]()
 
     def started(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
         process = start(*arguments, **options)
         killers.append(threading.Thread(target=kill_commands))
         killers[0].start()
-        killers[0].join(0.1)  # it is not to be through before the command is known
+        killers[0].join(0.1)  # it must not finish before the command is registered
         return process
 
     monkeypatch.setattr(subprocess, "Popen", started)
@@ -418,12 +418,12 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_a_program_that_is_not_there_cannot_be_started(command: Command) -> None:
+def test_missing_program_is_reported(command: Command) -> None:
     with pytest.raises(StoreError, match="No such file"):
         command("/nonexistent/program")
 
 
-def test_what_was_given_lately_can_be_had_again(command: Command) -> None:
+def test_command_target_replays_recent_data(command: Command) -> None:
     target = command("cat", replay_bytes=250)
     for begin in range(0, 500, 50):
         target.write(begin, CONTENT[begin : begin + 50])
@@ -440,7 +440,7 @@ def test_what_was_given_lately_can_be_had_again(command: Command) -> None:
 # ------------------------------------------------------------------------------------------------------ memory
 
 
-def test_memory_takes_any_order_and_is_complete_only_then() -> None:
+def test_memory_accepts_any_order_and_completes_on_commit() -> None:
     target = MemoryTarget("m", 1000)
     target.write(500, CONTENT[500:])
     target.write(0, CONTENT[:500])
@@ -453,7 +453,7 @@ def test_memory_takes_any_order_and_is_complete_only_then() -> None:
     assert target.data == CONTENT
 
 
-def test_memory_has_an_end_and_is_forgotten_when_given_up() -> None:
+def test_memory_is_bounded_and_cleared_on_discard() -> None:
     target = MemoryTarget("m", 10)
     target.write(0, b"0123456789")
     with pytest.raises(StoreError, match="10 bytes"):

@@ -1,4 +1,4 @@
-"""Which link of a chain passes nothing on, by what each receiver reports."""
+"""Detection of a stuck link in a chain from the reported positions of its nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("", "n1", "n2", "n3", "n4", "n5")
 
 
 def watched(reached: Callable[[float], list[int]], seconds: float = 6.0) -> tuple[float, tuple[str, str]] | None:
-    """When a link is found, and its ends; `reached` are the positions at a time, the sender's first."""
+    """Return the time at which a stuck link is found, and its ends; `reached` returns the positions at a time."""
     watch = ChainWatch()
     for tick in range(int(seconds * 10)):
         now = tick / 10
@@ -26,8 +26,8 @@ def watched(reached: Callable[[float], list[int]], seconds: float = 6.0) -> tupl
 
 
 @pytest.mark.parametrize("place", range(1, 6))
-def test_node_that_passes_nothing_on_is_at_an_end_of_the_link(place: int) -> None:
-    """The nodes before it stand still as well, once they have run ahead of it as far as they may."""
+def test_stuck_link_ends_at_node_that_forwards_nothing(place: int) -> None:
+    """The nodes before it stop as well once they are ahead of it by the buffer size."""
 
     def reached(now: float) -> list[int]:
         ahead = int(min(now * 100, 32)) * MEGABYTE
@@ -38,8 +38,8 @@ def test_node_that_passes_nothing_on_is_at_an_end_of_the_link(place: int) -> Non
 
 
 @given(st.floats(1e5, 1e9), st.lists(st.integers(0, 6 * MEGABYTE), min_size=5, max_size=5))
-def test_chain_that_goes_on_is_left_alone(rate: float, behind: list[int]) -> None:
-    """Each node is behind the one before it by what lies in sockets, however slow the chain is."""
+def test_progressing_chain_has_no_stuck_link(rate: float, behind: list[int]) -> None:
+    """Each node lags behind its predecessor by the data in the sockets, at any rate."""
     slack = min(1.0, rate / 1e8)
 
     def reached(now: float) -> list[int]:
@@ -51,7 +51,7 @@ def test_chain_that_goes_on_is_left_alone(rate: float, behind: list[int]) -> Non
     assert watched(reached) is None
 
 
-def test_lost_node_begins_the_comparison_anew() -> None:
+def test_lost_node_restarts_comparison() -> None:
     watch = ChainWatch()
     for tick in range(60):
         chain = [ChainPosition("", MEGABYTE), *(ChainPosition(name, 0) for name in NAMES[1 : 6 - tick // 19])]
@@ -59,19 +59,19 @@ def test_lost_node_begins_the_comparison_anew() -> None:
         assert (found is None) == (tick < 57 + 20), tick
 
 
-def test_sender_that_was_stopped_compares_nothing() -> None:
+def test_pause_of_sender_restarts_comparison() -> None:
     watch = ChainWatch()
     for now in (0.0, 0.5, 9.0, 9.5, 10.0, 10.5):
         assert watch.stuck([ChainPosition("", MEGABYTE), ChainPosition("n1", 0)], now) is None
     assert watch.stuck([ChainPosition("", MEGABYTE), ChainPosition("n1", 0)], 11.0) == ("", "n1")
 
 
-def test_node_that_holds_all_is_not_stuck() -> None:
+def test_complete_chain_has_no_stuck_link() -> None:
     assert watched(lambda now: [MEGABYTE] * 6) is None
 
 
 @pytest.mark.parametrize("claimed", [0, 1 << 40])
-def test_false_position_accuses_its_own_node(claimed: int) -> None:
-    """Whoever reports too little seems to be given nothing, and who reports too much seems to give nothing."""
+def test_false_position_blames_link_of_its_node(claimed: int) -> None:
+    """A node with too low a position seems to receive nothing, one with too high a position to send nothing."""
     found = watched(lambda now: [1 << 30, int(now * 1e6), claimed, int(now * 1e6), int(now * 1e6)])
     assert found is not None and "n2" in found[1]

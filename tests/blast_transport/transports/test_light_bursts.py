@@ -1,4 +1,4 @@
-"""Bursts by light by the compiled engine beside those in Python, which are the reference: the same on the wire."""
+"""Optical bursts of the compiled engine, compared on the wire with the Python reference."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from blast_transport.transports.sending import SendingContext, SendingEvent
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Phase
 from blast_transport.wire.transports import OPTICAL
-from tests.support.transport_data import Data, data_of
-from tests.support.transport_hosts import LOOPBACK, light
+from tests.support.transport.transport_data import Data, data_of
+from tests.support.transport.transport_hosts import LOOPBACK, light
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.compiled
 
 SESSION = 0xB1A57
-MOST = 80
-"""Blocks: all of their datagrams together fit into what a socket holds."""
+MAX_BLOCKS = 80
+"""All datagrams of these blocks together fit into a socket buffer."""
 SO_NO_CHECK = 11
-"""Linux's number: no checksums, without which the kernel cuts nothing."""
+"""Linux's option number; without checksums, the kernel does not segment super-packets."""
 
 
 class Side:
-    """A transport by one engine on a file of its own, and all that it tells and that comes out of it."""
+    """The optical transport of one engine with its own file, its events and its datagrams."""
 
     def __init__(self, engine: str, data: Data, held: BlockMap, undo: ExitStack) -> None:
         self.path = Path(undo.enter_context(tempfile.TemporaryDirectory())) / "file"
@@ -49,7 +49,7 @@ class Side:
         self.reader = open_reader(engine, source, data.layout, data.suite, None)
         assert self.reader.engine == engine
         choice = light()
-        self.ear = undo.enter_context(open_group_socket(LOOPBACK, choice.group, choice.port))
+        self.socket_in = undo.enter_context(open_group_socket(LOOPBACK, choice.group, choice.port))
         waker = undo.enter_context(closing(Waker()))
         around = SendingContext(self.reader, held, (), LOOPBACK, LOOPBACK, dial, None, waker.wake, waker.fileno())
         self.transport = OpticalSender(Phase(SESSION, 1, OPTICAL, 0), choice, around)
@@ -60,7 +60,7 @@ class Side:
         self.error = ""
 
     def work(self, now: float) -> float | None:
-        """One turn, and what came of it; the seconds to wait."""
+        """Run one step, collect its events and datagrams, and return the seconds to wait."""
         wait = None
         if not self.error:
             try:
@@ -68,28 +68,28 @@ class Side:
             except (SourceChangedError, LightPathError) as error:
                 self.error = f"{type(error).__name__}: {error}"
         self.events += self.transport.events()
-        eventually(self._all_heard, "what was sent to arrive")
+        eventually(self._all_received, "the sent datagrams to arrive")
         return wait
 
-    def _all_heard(self) -> bool:
+    def _all_received(self) -> bool:
         try:
             while True:
-                self.datagrams.append(self.ear.recv(1 << 16))
+                self.datagrams.append(self.socket_in.recv(1 << 16))
         except BlockingIOError:
             return len(self.datagrams) >= self.transport.datagrams
 
     @property
     def seen(self) -> tuple[object, ...]:
-        """What must not differ."""
+        """Return the observable state, which must not differ between the engines."""
         transport = self.transport
-        told = transport.datagrams, transport.offload, transport.over, list(map(str, self.events)), self.error
-        return self.datagrams, told
+        state = transport.datagrams, transport.offload, transport.over, list(map(str, self.events)), self.error
+        return self.datagrams, state
 
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("permit"), st.integers(0, MOST)),
-        st.tuples(st.just("again"), st.tuples(st.integers(0, MOST - 1), st.integers(0, 255))),
+        st.tuples(st.just("permit"), st.integers(0, MAX_BLOCKS)),
+        st.tuples(st.just("again"), st.tuples(st.integers(0, MAX_BLOCKS - 1), st.integers(0, 255))),
         st.tuples(st.just("pace"), st.sampled_from([1e5, 1e6, 1e7, 1e9])),
         st.tuples(st.just("wait"), st.sampled_from([0.0, 1e-4, 1e-3, 5e-3, 0.1])),
     ),
@@ -101,36 +101,36 @@ datas = st.builds(
 
 
 def pair(data: Data, held: list[tuple[int, int]], undo: ExitStack) -> tuple[Side, Side]:
-    """Python's, and the compiled one."""
-    there = BlockMap()
+    """Return the sides of the Python engine and of the compiled one."""
+    everywhere = BlockMap()
     for first, count in held:
-        there.add_range(first, count)
-    return Side(PYTHON, data, there, undo), Side(COMPILED, data, there, undo)
+        everywhere.add_range(first, count)
+    return Side(PYTHON, data, everywhere, undo), Side(COMPILED, data, everywhere, undo)
 
 
 def drive(sides: tuple[Side, Side], blocks: int, script: list[tuple[str, object]]) -> None:
-    """Run the same steps on both sides, in simulated time; in the end all blocks may leave."""
-    now, max_turns = 100.0, 10_000
-    for what, value in [*script, ("pace", 1e9), ("permit", blocks)]:
-        if what == "wait":
+    """Run the same steps on both sides in simulated time, and finally permit all blocks."""
+    now, max_steps = 100.0, 10_000
+    for action, value in [*script, ("pace", 1e9), ("permit", blocks)]:
+        if action == "wait":
             assert isinstance(value, float)
             now += value
         for one in sides:
-            if what == "permit":
+            if action == "permit":
                 one.transport.permit(min(int(str(value)), blocks))
-            elif what == "pace":
+            elif action == "pace":
                 one.transport.pace(float(str(value)))
-            elif what == "again":
+            elif action == "again":
                 assert isinstance(value, tuple)
                 if value[0] < blocks:
                     one.transport.retransmit(*value)
-        turn(sides, now)
-    while not sides[0].transport.over and not sides[0].error and (max_turns := max_turns - 1):
-        now += max(1e-4, turn(sides, now) or 0.0)
+        step_both(sides, now)
+    while not sides[0].transport.over and not sides[0].error and (max_steps := max_steps - 1):
+        now += max(1e-4, step_both(sides, now) or 0.0)
     assert sides[0].transport.over or sides[0].error
 
 
-def turn(sides: tuple[Side, Side], now: float) -> float | None:
+def step_both(sides: tuple[Side, Side], now: float) -> float | None:
     python, compiled = (one.work(now) for one in sides)
     assert python == compiled
     assert sides[0].seen == sides[1].seen
@@ -146,13 +146,13 @@ def segments_of(datagrams: list[bytes]) -> list[tuple[int, bytes]]:
 @given(
     data=datas,
     script=steps,
-    held=st.lists(st.tuples(st.integers(0, MOST), st.integers(1, 9)), max_size=3),
+    held=st.lists(st.tuples(st.integers(0, MAX_BLOCKS), st.integers(1, 9)), max_size=3),
     cut=st.booleans(),
 )
-def test_the_same_permits_put_the_same_on_the_wire(
+def test_engines_send_same_datagrams_for_same_steps(
     data: Data, script: list[tuple[str, object]], held: list[tuple[int, int]], cut: bool
 ) -> None:
-    """Turn by turn: the same datagrams in the same order, and the same word of how far it is and how long to wait."""
+    """After each step, datagrams and their order, events and waits are equal."""
     with ExitStack() as undo:
         sides = pair(data, held, undo)
         for one in sides:
@@ -170,19 +170,19 @@ def test_the_same_permits_put_the_same_on_the_wire(
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=datas, turns=st.integers(0, 30), left=st.integers(0, 3999))
-def test_a_file_that_becomes_shorter_is_reported_in_the_same_words(data: Data, turns: int, left: int) -> None:
-    """Python sees it at the next block that it reads, the other engine where the file ends."""
+@given(data=datas, steps=st.integers(0, 30), left=st.integers(0, 3999))
+def test_engines_report_truncated_file_alike(data: Data, steps: int, left: int) -> None:
+    """Python detects it at the next block that it reads, the compiled engine at the end of the file."""
     with ExitStack() as undo:
         sides = pair(data, [], undo)
         for one in sides:
             one.transport.pace(1e6)
         now = 100.0
-        for number in range(turns):
+        for number in range(steps):
             now += 1e-3
             for one in sides:
                 one.transport.permit(number)
-            turn(sides, now)
+            step_both(sides, now)
         for one in sides:
             os.truncate(one.path, min(left, len(data.content)))
             one.transport.permit(data.blocks)

@@ -1,4 +1,4 @@
-"""Light by the compiled engine beside that in Python, which is the reference: the same datagrams, over real sockets."""
+"""Optical reception of the compiled engine, compared over real sockets with the Python reference."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import Phase
 from blast_transport.wire.transports import OPTICAL
-from tests.support.datagrams import LOOPBACK, bound_socket, delivered, on_one_processor
-from tests.support.engines import file_store
-from tests.support.transport_data import data_of
+from tests.support.transport.datagrams import LOOPBACK, bound_socket, delivered, on_one_processor
+from tests.support.transport.engines import file_store
+from tests.support.transport.transport_data import data_of
 
 pytestmark = pytest.mark.compiled
 
@@ -43,7 +43,7 @@ SIZE, COUNT, MAX_BLOCKS = 10, 4, 30
 DATAGRAM = HEADER.size + SIZE
 SEGMENTS = COUNT * MAX_BLOCKS
 CONTENT = data_of(SEGMENTS * SIZE, SIZE, COUNT).content
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +54,10 @@ def _sent_in_order() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Sent:
-    """A row of segments as it leaves.
+    """A row of segments as it is sent.
 
-    `super_packet`: together, else one by one. `torn`: so many bytes less, or more. `marks`: of which segment which
-    session or flags are another's. `changed`: a byte of the first one is.
+    `super_packet`: together, else one by one. `torn`: bytes to add or remove at the end. `mark`: the segment whose
+    session or flags are wrong. `changed`: a byte of the first segment is wrong.
     """
 
     first: int
@@ -68,7 +68,7 @@ class Sent:
     changed: bool = False
 
     def datagrams(self, content: bytes) -> list[bytes]:
-        """As they leave."""
+        """Return the datagrams of the row."""
         row = []
         for index in range(self.count):
             segment = self.first + index
@@ -98,7 +98,7 @@ rows = st.builds(
 NO_ROOM = Sent((1 << 64) - 2, COUNT, super_packet=False)
 WHOLE_BLOCK = Sent(0, COUNT, super_packet=False)
 BLOCKS_PER_READ = 64
-"""As many datagrams as so many blocks have are read by one call of the compiled engine at most."""
+"""One call of the compiled engine reads at most the datagrams of this number of blocks."""
 BEYOND_ONE_READING = [WHOLE_BLOCK, NO_ROOM, WHOLE_BLOCK, replace(NO_ROOM, count=7), *[NO_ROOM] * 2, *[WHOLE_BLOCK] * 6]
 steps = st.lists(st.tuples(st.lists(rows, min_size=1, max_size=12), st.integers(0, SEGMENTS + 9)), max_size=6)
 Steps = list[tuple[list[Sent], int]]
@@ -113,8 +113,8 @@ def joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return rows
 
 
-class Hearer:
-    """A receiver's light by one engine, and all that its session hears."""
+class EngineReceiver:
+    """The optical reception of one engine, and the state of its session."""
 
     def __init__(self, engine: str, layout: BlockLayout, undo: ExitStack) -> None:
         self.engine = engine
@@ -129,14 +129,14 @@ class Hearer:
         self.bytes = 0
 
     def listen(self, source: tuple[str, int]) -> None:
-        """From now on to this one; what came from others before is in the socket."""
+        """Accept datagrams of this source only; earlier ones of others are still in the socket."""
         self.light = open_light(self.socket, source, SESSION, self.assembly)
         assert isinstance(self.light, CompiledLight if self.engine == COMPILED else PythonLight)
 
     def read(self, stop: int) -> tuple[list[tuple[int, int]], int]:
-        """Everything that is there, as runs that have passed and how many segments were new.
+        """Read all available datagrams, and return their runs and the number of new segments.
 
-        How much is read at once, and where that cuts a run in two, is each engine's own affair.
+        The engines may read different amounts at once, and so split runs differently.
         """
         self.light.stop = stop
         while select.select([self.socket], [], [], 0)[0]:
@@ -146,7 +146,7 @@ class Hearer:
 
     @property
     def seen(self) -> tuple[object, ...]:
-        """What must not differ."""
+        """Return the observable state, which must not differ between the engines."""
         store = self.assembly.store
         assert store.descriptor is not None
         file = os.pread(store.descriptor, 2 * len(CONTENT), 0)
@@ -154,167 +154,169 @@ class Hearer:
         return counts, list(store.held.ranges()), self.assembly.missing(0, SEGMENTS + 9), store.position, file
 
 
-def send(mouth: socket.socket, there: Sequence[Hearer], sent: Sent) -> None:
+def send(sending: socket.socket, receivers: Sequence[EngineReceiver], sent: Sent) -> None:
     """Send the same datagrams to each receiver."""
     datagrams = sent.datagrams(CONTENT)
     together = sent.super_packet and sent.torn <= 0
-    mouth.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, DATAGRAM if together else 0)
-    for one in there:
+    sending.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, DATAGRAM if together else 0)
+    for one in receivers:
         for message in [b"".join(datagrams)] if together else datagrams:
-            mouth.sendto(message, one.address)
+            sending.sendto(message, one.address)
 
 
 @pytest.mark.parametrize("joins", [True, False], ids=["super-packets", "datagrams"])
 @settings(max_examples=150, deadline=None)
-@example(size=1, known=False, strange=[WHOLE_BLOCK] * 4, steps=[(BEYOND_ONE_READING, 2)])
-@given(size=st.integers(1, len(CONTENT)), known=st.booleans(), strange=st.lists(rows, max_size=4), steps=steps)
-def test_the_same_datagrams_do_the_same(joins: bool, size: int, known: bool, strange: list[Sent], steps: Steps) -> None:
-    """Joined by the kernel or not: the same has passed, was new, is stored, missing, wrong and refused."""
+@example(size=1, known=False, foreign=[WHOLE_BLOCK] * 4, steps=[(BEYOND_ONE_READING, 2)])
+@given(size=st.integers(1, len(CONTENT)), known=st.booleans(), foreign=st.lists(rows, max_size=4), steps=steps)
+def test_engines_process_datagrams_alike(
+    joins: bool, size: int, known: bool, foreign: list[Sent], steps: Steps
+) -> None:
+    """Runs and the new, stored, missing, wrong and refused segments are equal, joined by the kernel or not."""
     layout = BlockLayout(size if known else None, SIZE, COUNT)
     data = data_of(size, SIZE, COUNT)
     with ExitStack() as undo:
         patch = undo.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
-        there = [Hearer(engine, layout, undo) for engine in (PYTHON, COMPILED)]
-        mouth, stranger = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
-        for one in strange:
-            # How many datagrams one too long would have been nobody can know who has no room for it.
-            send(stranger, there, one if joins else replace(one, torn=min(one.torn, 0)))
-        delivered(stranger)
-        for one in there:
-            one.listen(mouth.getsockname())
+        receivers = [EngineReceiver(engine, layout, undo) for engine in (PYTHON, COMPILED)]
+        sending, foreign_socket = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
+        for one in foreign:
+            # An engine without room for a datagram that is too long cannot count its segments.
+            send(foreign_socket, receivers, one if joins else replace(one, torn=min(one.torn, 0)))
+        delivered(foreign_socket)
+        for one in receivers:
+            one.listen(sending.getsockname())
             one.assembly.store.expect(0, data.digests())
         for row, stop in steps:
             for one in row:
-                send(mouth, there, one if joins else replace(one, torn=min(one.torn, 1)))
-            delivered(mouth)
-            python, compiled = (one.read(stop) for one in there)
+                send(sending, receivers, one if joins else replace(one, torn=min(one.torn, 1)))
+            delivered(sending)
+            python, compiled = (one.read(stop) for one in receivers)
             assert python == compiled
-            assert there[0].seen == there[1].seen
+            assert receivers[0].seen == receivers[1].seen
 
 
 @pytest.mark.parametrize("engine", [PYTHON, COMPILED])
 @pytest.mark.parametrize("address", [LOOPBACK, "127.0.0.2"], ids=["another port", "another address"])
 @pytest.mark.parametrize("is_routed", [True, False], ids=["routed", "no route"])
-def test_datagrams_of_another_sender_are_not_taken(
+def test_datagrams_of_other_sender_are_rejected(
     engine: str, address: str, is_routed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel drops them where it has a route to the sender; the engine refuses them where it has none."""
+    """The kernel drops them if it has a route to the sender; otherwise the engine refuses them."""
     if not is_routed:
         monkeypatch.setattr(compiled_light, "listen_to", lambda sock, _: take_super_packets(sock))
         monkeypatch.setattr(light_socket, "listen_to", lambda sock, _: take_super_packets(sock))
     with ExitStack() as undo:
-        there = Hearer(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
-        mouth = undo.enter_context(bound_socket())
-        stranger = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        stranger.bind((address, 0 if address == LOOPBACK else mouth.getsockname()[1]))
-        there.listen(mouth.getsockname())
-        send(stranger, [there], WHOLE_BLOCK)
-        send(mouth, [there], Sent(COUNT, COUNT))
-        delivered(mouth)
-        assert there.read(SEGMENTS) == ([(COUNT, 2 * COUNT)], COUNT)
-        assert there.assembly.refused == (0 if is_routed else COUNT)
-        assert list(there.assembly.store.held.ranges()) == [(1, 1)]
+        receiver = EngineReceiver(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
+        sending = undo.enter_context(bound_socket())
+        foreign_socket = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        foreign_socket.bind((address, 0 if address == LOOPBACK else sending.getsockname()[1]))
+        receiver.listen(sending.getsockname())
+        send(foreign_socket, [receiver], WHOLE_BLOCK)
+        send(sending, [receiver], Sent(COUNT, COUNT))
+        delivered(sending)
+        assert receiver.read(SEGMENTS) == ([(COUNT, 2 * COUNT)], COUNT)
+        assert receiver.assembly.refused == (0 if is_routed else COUNT)
+        assert list(receiver.assembly.store.held.ranges()) == [(1, 1)]
 
 
 @pytest.mark.parametrize("joins", [True, False], ids=["super-packets", "datagrams"])
-def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many super-packets, or their datagrams, in one call at most; and no datagram is left behind."""
+def test_one_read_returns_bounded_data(joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of datagrams per call is bounded, and no datagram is lost."""
     monkeypatch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
     with ExitStack() as undo:
-        there = Hearer(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
-        mouth = undo.enter_context(bound_socket())
-        there.listen(mouth.getsockname())
-        there.light.stop = SEGMENTS
-        there.assembly.store.expect(0, data_of(len(CONTENT), SIZE, COUNT).digests())
+        receiver = EngineReceiver(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
+        sending = undo.enter_context(bound_socket())
+        receiver.listen(sending.getsockname())
+        receiver.light.stop = SEGMENTS
+        receiver.assembly.store.expect(0, data_of(len(CONTENT), SIZE, COUNT).digests())
         blocks = [*range(MAX_BLOCKS)] * 4
         for block in blocks:
-            send(mouth, [there], Sent(block * COUNT, COUNT))
-        delivered(mouth)
-        # Who is kept from the processor reads less at a time.
-        read = [there.light.read()]
-        while not there.light.emptied:
-            read.append(there.light.read())
+            send(sending, [receiver], Sent(block * COUNT, COUNT))
+        delivered(sending)
+        # A process that the scheduler delays may read less at a time.
+        read = [receiver.light.read()]
+        while not receiver.light.emptied:
+            read.append(receiver.light.read())
         assert len(read) > 1 and max(read) <= BLOCKS_PER_READ * COUNT * SIZE
-        assert sum(read) == len(blocks) * COUNT * SIZE and (there.light.read(), there.light.emptied) == (0, True)
-        assert there.light.arrived(0.0).new == SEGMENTS and there.assembly.duplicates == 3 * SEGMENTS
-        assert there.assembly.store.complete
+        assert sum(read) == len(blocks) * COUNT * SIZE and (receiver.light.read(), receiver.light.emptied) == (0, True)
+        assert receiver.light.arrived(0.0).new == SEGMENTS and receiver.assembly.duplicates == 3 * SEGMENTS
+        assert receiver.assembly.store.complete
 
 
-def receiving(there: Hearer, mouth: socket.socket, woken: socket.socket) -> OpticalReceiver:
+def receiving(receiver: EngineReceiver, sending: socket.socket, woken: socket.socket) -> OpticalReceiver:
     """Return the transport of a session that the socket `woken` wakes."""
-    said = to_parameters(OpticalParameters("239.7.7.7", 7001, *mouth.getsockname()))
+    parameters = to_parameters(OpticalParameters("239.7.7.7", 7001, *sending.getsockname()))
     at = (woken.fileno(), woken.fileno())
-    around = ReceivingContext(there.assembly, dial, LOOPBACK, lambda *_: there.socket, lambda: None, lambda: at)
-    transport = OpticalReceiver(Phase(SESSION, 1, OPTICAL, 0, parameters=said), around)
+    around = ReceivingContext(receiver.assembly, dial, LOOPBACK, lambda *_: receiver.socket, lambda: None, lambda: at)
+    transport = OpticalReceiver(Phase(SESSION, 1, OPTICAL, 0, parameters=parameters), around)
     transport.permit(SEGMENTS)
     return transport
 
 
 @pytest.mark.parametrize("engine", [PYTHON, COMPILED])
-def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -> None:
-    """How often either is called is its own affair."""
+def test_stay_receives_all_datagrams_and_ends_when_woken(engine: str) -> None:
+    """The engines may need different numbers of calls."""
     with ExitStack() as undo:
-        there = Hearer(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
-        mouth, woken = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
-        transport = receiving(there, mouth, woken)
+        receiver = EngineReceiver(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
+        sending, woken = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
+        transport = receiving(receiver, sending, woken)
         passed = list[tuple[int, int]]()
 
-        def shine() -> None:
+        def send_blocks() -> None:
             for block in range(MAX_BLOCKS):
-                send(mouth, [there], Sent(block * COUNT, COUNT))
+                send(sending, [receiver], Sent(block * COUNT, COUNT))
                 time.sleep(0.001)  # a slow sender
 
-        sender = threading.Thread(target=shine)
+        sender = threading.Thread(target=send_blocks)
         sender.start()
         while sum(stop - first for first, stop in passed) < SEGMENTS:
-            assert select.select([there.socket], [], [], PATIENCE)[0]
-            transport.stay(time.monotonic() + PATIENCE, SEGMENTS)
+            assert select.select([receiver.socket], [], [], TIMEOUT)[0]
+            transport.stay(time.monotonic() + TIMEOUT, SEGMENTS)
             transport.work()
             passed += [run for arrived in transport.events() for run in arrived.runs]
         sender.join()
         assert joined(passed) == [(0, SEGMENTS)]
-        send(mouth, [there], Sent(0, COUNT))
-        delivered(mouth)
-        mouth.sendto(b"wake", woken.getsockname())
+        send(sending, [receiver], Sent(0, COUNT))
+        delivered(sending)
+        sending.sendto(b"wake", woken.getsockname())
         began = time.monotonic()
-        transport.stay(began + PATIENCE, SEGMENTS)
+        transport.stay(began + TIMEOUT, SEGMENTS)
         transport.work()
-        assert time.monotonic() < began + PATIENCE
-        assert there.assembly.duplicates == COUNT
+        assert time.monotonic() < began + TIMEOUT
+        assert receiver.assembly.duplicates == COUNT
 
 
 @pytest.mark.parametrize("engine", [PYTHON, COMPILED])
-def test_all_that_has_come_when_the_light_ends_is_read(engine: str) -> None:
+def test_drain_reads_all_received_datagrams(engine: str) -> None:
     with ExitStack() as undo:
-        there = Hearer(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
-        mouth = undo.enter_context(bound_socket())
-        transport = receiving(there, mouth, mouth)
+        receiver = EngineReceiver(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
+        sending = undo.enter_context(bound_socket())
+        transport = receiving(receiver, sending, sending)
         for block in range(MAX_BLOCKS):
-            send(mouth, [there], Sent(block * COUNT, COUNT))
-        delivered(mouth)
+            send(sending, [receiver], Sent(block * COUNT, COUNT))
+        delivered(sending)
         transport.drain()
         assert sum(arrived.new for arrived in transport.events()) == SEGMENTS
 
 
-def test_a_socket_of_another_class_is_read_by_python() -> None:
+def test_socket_subclass_is_read_by_python() -> None:
     class Another(socket.socket):
-        """May receive in a way of its own."""
+        """A subclass may override the receive methods."""
 
     with ExitStack() as undo:
-        there = Hearer(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
+        receiver = EngineReceiver(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         with Another(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            assert isinstance(open_light(sock, (LOOPBACK, 9), SESSION, there.assembly), PythonLight)
+            assert isinstance(open_light(sock, (LOOPBACK, 9), SESSION, receiver.assembly), PythonLight)
 
 
-def test_a_socket_that_fails_says_so() -> None:
-    """As Python's would: an error of the system, and not one of the store."""
+def test_failing_socket_raises_os_error() -> None:
+    """The compiled engine raises the same error as Python: OSError, not StoreError."""
     with ExitStack() as undo:
-        there = Hearer(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
-        there.listen((LOOPBACK, 9))
+        receiver = EngineReceiver(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
+        receiver.listen((LOOPBACK, 9))
         reader, writer = os.pipe()
         undo.callback(os.close, writer)
-        os.dup2(reader, there.socket.fileno())
+        os.dup2(reader, receiver.socket.fileno())
         os.close(reader)
         with pytest.raises(OSError, match="socket"):
-            there.light.read()
+            receiver.light.read()

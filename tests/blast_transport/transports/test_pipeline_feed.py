@@ -1,4 +1,4 @@
-"""A connection that data comes from: what a turn brought is settled before anything else is told."""
+"""The incoming connection of a node: data of an iteration is settled before other events are reported."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from blast_transport.transports.pipeline.protocol.messages import Data, End, enc
 
 
 class Intake:
-    """Counts what it takes, 4 bytes at a time."""
+    """Intake that counts received bytes, at most 4 at a time."""
 
     ready = drained = True
     frames = None
 
-    def __init__(self, told: list[str]) -> None:
+    def __init__(self, events: list[str]) -> None:
         self.position = 0
         self.servable = 0
-        self._told = told
+        self._events = events
 
     def take(self, sock: socket.socket, limit: int) -> int:
         count = len(sock.recv(min(limit, 4)))
@@ -31,7 +31,7 @@ class Intake:
 
     def settle(self) -> None:
         self.servable = self.position
-        self._told.append("settled")
+        self._events.append("settled")
 
     def complete(self, stop: int, final: bool) -> None:
         raise AssertionError
@@ -47,43 +47,43 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def feed_of(sock: socket.socket, told: list[str]) -> Feed:
+def feed_of(sock: socket.socket, events: list[str]) -> Feed:
     feed = Feed(
-        Intake(told),
+        Intake(events),
         lambda: True,
-        lambda: told.append("arrived"),
-        lambda message: told.append(type(message).__name__),
-        lambda reason: told.append("lost"),
+        lambda: events.append("arrived"),
+        lambda message: events.append(type(message).__name__),
+        lambda reason: events.append("lost"),
     )
     feed.link = Link(sock)
     return feed
 
 
-def test_all_that_a_turn_brings_is_told_once(pair: tuple[socket.socket, socket.socket]) -> None:
-    told: list[str] = []
-    feed = feed_of(pair[0], told)
+def test_data_of_iteration_is_reported_once(pair: tuple[socket.socket, socket.socket]) -> None:
+    events: list[str] = []
+    feed = feed_of(pair[0], events)
     pair[1].sendall(encode(Data(20)) + bytes(10))
     feed.work(select.POLLIN)
-    assert told == ["settled", "arrived"]
+    assert events == ["settled", "arrived"]
     feed.work(0)
-    assert told == ["settled", "arrived"]
+    assert events == ["settled", "arrived"]
     pair[1].sendall(bytes(10))
     feed.work(select.POLLIN)
-    assert told == ["settled", "arrived"] * 2
+    assert events == ["settled", "arrived"] * 2
 
 
-def test_data_is_told_before_the_message_behind_it(pair: tuple[socket.socket, socket.socket]) -> None:
-    told: list[str] = []
+def test_data_is_reported_before_following_message(pair: tuple[socket.socket, socket.socket]) -> None:
+    events: list[str] = []
     pair[1].sendall(encode(Data(10)) + bytes(10) + encode(End(10, final=True)))
-    feed_of(pair[0], told).work(select.POLLIN)
-    assert told == ["settled", "arrived", "End"]
+    feed_of(pair[0], events).work(select.POLLIN)
+    assert events == ["settled", "arrived", "End"]
 
 
 @pytest.mark.parametrize("behind", [b"", b"\xff" * 8])
-def test_data_is_told_before_the_connection_is_lost(pair: tuple[socket.socket, socket.socket], behind: bytes) -> None:
-    """Whoever takes the predecessor's place is told where to begin: behind all that came."""
-    told: list[str] = []
+def test_data_is_reported_before_loss_of_connection(pair: tuple[socket.socket, socket.socket], behind: bytes) -> None:
+    """The next predecessor must continue behind all received data."""
+    events: list[str] = []
     pair[1].sendall(encode(Data(10)) + bytes(10) + behind)
     pair[1].close()
-    feed_of(pair[0], told).work(select.POLLIN)
-    assert told == ["settled", "arrived", "lost"]
+    feed_of(pair[0], events).work(select.POLLIN)
+    assert events == ["settled", "arrived", "lost"]

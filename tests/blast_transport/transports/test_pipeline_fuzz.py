@@ -41,13 +41,13 @@ from blast_transport.transports.pipeline.protocol.phase import ChainMember, Pipe
 from blast_transport.transports.pipeline.protocol.upstream import Upstream, UpstreamState
 from tests.blast_transport.transports.test_pipeline_messages import SAMPLES
 from tests.support.fuzzing import inputs
-from tests.support.transport_data import mutated
+from tests.support.transport.transport_data import mutated
 
 INPUTS = inputs(20_000)
 ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
 
 
-def heard(stream: bytes, step: int) -> list[Message | str]:
+def decoded(stream: bytes, step: int) -> list[Message | str]:
     """Return the messages of a stream that arrives `step` bytes at a time, with an error as the last entry."""
     decoder, found = PipelineDecoder(), list[Message | str]()
     try:
@@ -70,21 +70,21 @@ def body_of(message: Message) -> bytes:
     return encode(message) + (bytes(message.length) if isinstance(message, Data) else b"")
 
 
-def test_streams_of_messages() -> None:
+def test_message_streams_are_decoded_or_rejected() -> None:
     chance = random.Random(1)
     accepted = refused = 0
     for number in range(INPUTS):
         valid = b"".join(body_of(message) for message in chance.choices(SAMPLES, k=chance.randint(1, 3)))
         stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid, ODD_BYTES)
-        found = heard(stream, len(stream) + 1)
-        assert found == heard(stream, chance.randint(1, 3))
+        found = decoded(stream, len(stream) + 1)
+        assert found == decoded(stream, chance.randint(1, 3))
         refused += found[-1:] == ["refused"]
         accepted += len(found) > 0 and found[0] != "refused"
         if found and isinstance(found[0], Get | Pget | Forget | End | PipelineHeartbeat):
             assert stream.startswith(encode(found[0]))
         if found and isinstance(found[0], Report):
             # Control characters of its reasons are replaced.
-            assert heard(encode(found[0]), 1) == found[:1]
+            assert decoded(encode(found[0]), 1) == found[:1]
     assert accepted > INPUTS // 10
     assert refused > INPUTS // 10
 
@@ -110,7 +110,7 @@ def any_message(chance: random.Random) -> Message:
     )
 
 
-def test_a_node_bears_whatever_its_neighbors_say() -> None:
+def test_node_ends_whatever_its_neighbors_send() -> None:
     chance = random.Random(2)
     ends = set()
     for _ in range(INPUTS // 10):
@@ -144,7 +144,7 @@ def test_a_node_bears_whatever_its_neighbors_say() -> None:
     assert len(ends) > 5
 
 
-def test_a_source_bears_whatever_its_successor_says() -> None:
+def test_source_ends_whatever_its_successor_sends() -> None:
     chance = random.Random(3)
     for _ in range(INPUTS // 10):
         core, now = SourceCore(phase(0), 0), 0.0
@@ -172,7 +172,7 @@ ODD: list[Any] = [
 ]
 
 
-def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> None:
+def test_each_state_handles_or_rejects_each_event() -> None:
     for state in DownstreamState:
         for event in ODD:
             down = Downstream(NodeState(phase(2), 0), lambda now: None)

@@ -54,24 +54,24 @@ SAMPLES: list[Message] = [
 
 
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
-def test_what_is_said_is_heard(message: Message) -> None:
-    decoder, stream, heard = PipelineDecoder(), encode(message), None
+def test_encoded_message_is_decoded_unchanged(message: Message) -> None:
+    decoder, stream, decoded = PipelineDecoder(), encode(message), None
     while stream:
-        assert heard is None
+        assert decoded is None
         needed = decoder.needed
-        heard = decoder.feed(stream[:needed])
+        decoded = decoder.feed(stream[:needed])
         stream = stream[needed:]
-    assert heard == message
+    assert decoded == message
 
 
-def test_golden_bytes() -> None:
+def test_messages_have_golden_bytes() -> None:
     assert encode(Get(258)) == bytes.fromhex("08000000 2100 0800 0201000000000000".replace(" ", ""))
     assert encode(Data(64064)) == bytes.fromhex("40fa0000 2400 0800".replace(" ", ""))
     assert encode(End(1, True)) == bytes.fromhex("09000000 2500 0800 0100000000000000 01".replace(" ", ""))
     assert encode(Report({2: "ab"})) == bytes.fromhex("05000000 2700 0800 0200 02 6162".replace(" ", ""))
 
 
-def test_data_goes_by_beside_the_decoder() -> None:
+def test_decoder_leaves_payload_to_caller() -> None:
     decoder = PipelineDecoder()
     assert decoder.feed(encode(Data(100))) == Data(100)
     assert (decoder.needed, decoder.payload) == (0, 100)
@@ -113,7 +113,7 @@ def frame(number: int, body: bytes = b"", version: int = 2, length: int | None =
         frame(32, bytes(24) + b"\xff\xfe"),
     ],
 )
-def test_what_no_node_may_say(stream: bytes) -> None:
+def test_invalid_message_raises_remote_error(stream: bytes) -> None:
     decoder = PipelineDecoder()
     with pytest.raises(RemoteProtocolError):
         while stream:
@@ -133,12 +133,12 @@ def test_what_no_node_may_say(stream: bytes) -> None:
         Join(1, 1, bytes(16), "n" * 256),
     ],
 )
-def test_what_cannot_be_said(message: Message) -> None:
+def test_unencodable_message_raises_local_error(message: Message) -> None:
     with pytest.raises(LocalProtocolError):
         encode(message)
 
 
-def test_texts_are_cut_between_characters() -> None:
+def test_texts_are_truncated_between_characters() -> None:
     assert short("a" * 300) == "a" * 255
     assert short("ü" * 200) == "ü" * 127
     assert PipelineDecoder().feed(b"") is None
@@ -165,24 +165,24 @@ ON_PAGE: list[tuple[int, Message, tuple[object, ...], bytes]] = [
 ]
 
 
-def test_every_message_has_a_row() -> None:
+def test_each_message_has_row_on_page() -> None:
     assert {number: name.upper() for number, (name, _) in ROWS.items()} == {
         number: kind.__name__.removeprefix("Pipeline").upper() for kind, number in messages._TYPES.items()
     }
 
 
 @pytest.mark.parametrize(("number", "message", "values", "rest"), ON_PAGE, ids=lambda value: str(value)[:30])
-def test_a_body_is_as_its_row_says(number, message, values, rest):
+def test_message_body_matches_row_on_page(number, message, values, rest):
     letters = [LETTERS[field] for field in ROWS[number][1] if field in LETTERS]
     body = struct.pack("<" + "".join(letters), *values) + rest
     assert encode(message) == FRAME.pack(len(body), number, VERSION) + body
 
 
-def test_data_follows_its_head():
+def test_data_message_is_encoded_as_head_only():
     assert encode(Data(9)) == FRAME.pack(9, 36, VERSION)
 
 
-def test_the_reasons_to_quit_are_those_of_the_code():
+def test_page_lists_all_quit_reasons():
     listed = re.search(r"why u8 \(([^)]*)\)", SECTION)
     assert listed is not None
-    assert listed[1].split(", ") == [f"{why.value} {why.name.lower()}" for why in QuitReason]
+    assert listed[1].split(", ") == [f"{reason.value} {reason.name.lower()}" for reason in QuitReason]

@@ -1,4 +1,4 @@
-"""When a successor is too slow: an allowed least, and half of what comes, for all of a time."""
+"""Verdicts on slow successors: below a minimum rate, or below half of the incoming rate, for some time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def verdict(
 
 
 @given(st.integers(1000, 10**9), st.floats(0.01, 0.95))
-def test_by_comparison_half_of_what_comes_is_the_least(come: int, share: float) -> None:
+def test_successor_below_half_of_incoming_rate_is_excluded(come: int, share: float) -> None:
     found = seen(SuccessorPace(0.0, SECONDS), come, come * share)
     if share < MIN_SHARE * 0.98:
         assert found is not None
@@ -51,15 +51,15 @@ def test_by_comparison_half_of_what_comes_is_the_least(come: int, share: float) 
         assert found is None
 
 
-def test_whoever_waits_for_others_or_is_given_nothing_is_not_slow() -> None:
+def test_successor_that_is_held_up_or_gets_no_data_is_not_slow() -> None:
     assert seen(SuccessorPace(0.0, SECONDS), 1000, 10, held_up=True) is None
     assert seen(SuccessorPace(900.0, SECONDS), 100, 100) is None, "no more came"
 
 
-def test_whoever_waits_for_data_is_not_compared_but_may_be_too_slow() -> None:
+def test_starved_successor_is_judged_only_by_minimum_rate() -> None:
     pace = SuccessorPace(0.0, SECONDS, judges_links=False)
     assert seen(pace, 1000, 10, starved=True) is None
-    assert not pace.lags(6000, 60), "it is waited for"
+    assert not pace.lags(6000, 60), "the node waits for it"
     assert seen(pace, 1000, 10) == "excluded: 10 bytes/s where 1000 came", "it has data now"
     assert (
         seen(SuccessorPace(20.0, SECONDS, judges_links=False), 1000, 10, starved=True)
@@ -68,7 +68,7 @@ def test_whoever_waits_for_data_is_not_compared_but_may_be_too_slow() -> None:
 
 
 @given(st.integers(1000, 10**7), st.floats(0.01, 0.95))
-def test_the_second_slow_link_in_turn_is_our_own(come: int, share: float) -> None:
+def test_second_consecutive_slow_link_is_attributed_to_own_link(come: int, share: float) -> None:
     pace = SuccessorPace(0.0, SECONDS)
     verdicts = [verdict(pace, come, come * share) for _ in range(3)]
     if share < MIN_LINK_SHARE * 0.98:
@@ -77,21 +77,21 @@ def test_the_second_slow_link_in_turn_is_our_own(come: int, share: float) -> Non
         assert verdicts == [None] * 3
 
 
-def test_a_link_that_is_fast_enough_for_what_a_node_runs_ahead_is_not_slow() -> None:
+def test_link_that_drains_maximum_backlog_in_time_is_not_slow() -> None:
     rate = MAX_BACKLOG / 8 / SECONDS
     assert verdict(SuccessorPace(0.0, SECONDS), 1e9, rate * 1.05) is None
     assert verdict(SuccessorPace(0.0, SECONDS), 1e9, rate * 0.95) is not None
 
 
-def test_a_wait_for_data_begins_the_comparison_anew() -> None:
+def test_starved_sample_restarts_comparison() -> None:
     pace = SuccessorPace(0.0, SECONDS)
     pace.restart(START)
     verdicts = [pace.see(PaceSample(t / 10, 1000 * t, 1000 * t, t), False, starved=t == 10) for t in range(1, 30)]
     assert [t for t, verdict in enumerate(verdicts, 1) if verdict] == [25]
 
 
-def test_where_all_lies_there_from_the_start_only_the_least_rate_counts() -> None:
-    """A source of a file has nothing to compare with."""
+def test_source_of_file_judges_only_by_minimum_rate() -> None:
+    """The source of a file has no incoming rate to compare with."""
     for slowest, found in ((0.0, None), (5.0, None), (50.0, "excluded: 10 bytes/s where 50 are the least")):
         pace = SuccessorPace(slowest, SECONDS)
         pace.restart(PaceSample(0.0, 10_000, 0, 0))
@@ -99,19 +99,19 @@ def test_where_all_lies_there_from_the_start_only_the_least_rate_counts() -> Non
         assert {one.reason for one in verdicts if one} == ({found} if found else set())
 
 
-def test_a_second_one_that_is_no_faster_shows_that_the_way_from_us_is_slow() -> None:
+def test_second_slow_successor_is_not_excluded() -> None:
     pace = SuccessorPace(0.0, SECONDS)
     assert seen(pace, 1000, 100) == "excluded: 100 bytes/s where 1000 came"
     assert seen(pace, 1000, 100) is None
-    assert not pace.lags(1000, 10), "it is waited for from now on"
+    assert not pace.lags(1000, 10), "from now on the node waits for it"
 
 
-def test_the_least_rate_goes_on_counting() -> None:
+def test_minimum_rate_applies_to_each_successor() -> None:
     pace = SuccessorPace(200.0, SECONDS)
     assert all(seen(pace, 1000, 100) == "excluded: 100 bytes/s where 200 are the least" for _ in range(3))
 
 
-def test_nobody_waits_for_one_that_lags() -> None:
+def test_successor_below_half_of_position_lags() -> None:
     pace = SuccessorPace(0.0, SECONDS)
     pace.restart(START)
     assert pace.lags(1000, 499)

@@ -1,4 +1,4 @@
-"""The parts of a pipeline's shells, one by one."""
+"""The parts around the pipeline cores: replay, dialler, probes, links and successor."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run_until(waker: Waker, condition: object) -> None:
     eventually(holds)
 
 
-def test_a_phase_knows_its_members() -> None:
+def test_phase_finds_members_and_rejects_invalid_chains() -> None:
     chain = (ChainMember("a", "h", 1), ChainMember("b", "h", 2))
     phase = PipelinePhase(1, 1, bytes(16), 0, chain, 1)
     assert (phase.place("b"), phase.place("c")) == (1, None)
@@ -60,7 +60,7 @@ def test_a_phase_knows_its_members() -> None:
         PipelinePhase(1, 1, bytes(16), 0, (chain[0], chain[0]), 1)
 
 
-def test_a_replay_keeps_the_last_pieces() -> None:
+def test_replay_keeps_last_pieces() -> None:
     replay = Replay(position=100, piece_size=10, capacity=35)
     stream = bytes(range(64))
     for start in range(0, 60, 10):
@@ -76,13 +76,13 @@ def test_a_replay_keeps_the_last_pieces() -> None:
             assert piece is None
 
 
-def test_a_replay_keeps_one_piece_whatever_its_size() -> None:
+def test_replay_keeps_one_piece_of_any_size() -> None:
     replay = Replay(0, 100, capacity=10)
     replay.append(bytes(100))
     assert (replay.first_held, replay.end) == (0, 100)
 
 
-def test_what_is_posted_late_is_done_at_once(waker: Waker) -> None:
+def test_closed_waker_runs_posted_calls_immediately(waker: Waker) -> None:
     done: list[str] = []
     waker.post(lambda: done.append("before"))
     waker.close()
@@ -92,7 +92,7 @@ def test_what_is_posted_late_is_done_at_once(waker: Waker) -> None:
     assert done == ["before", "after"]
 
 
-def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
+def test_dialler_connects_only_last_dialed_member(waker: Waker) -> None:
     release = threading.Event()
     made: list[socket.socket] = []
 
@@ -117,7 +117,7 @@ def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
         sock.close()
 
 
-def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
+def test_dial_failure_distinguishes_refusal_from_timeout(waker: Waker) -> None:
     def connect(member: ChainMember, timeout: float) -> socket.socket:
         if member.port:
             raise ConnectionRefusedError(111, "Connection refused")
@@ -133,7 +133,7 @@ def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
 
 
 class Frozen(socket.socket):
-    """Connected by a kernel, and answered by nobody: who reads waits in vain, on the clock of the test."""
+    """A socket connected by the kernel of a frozen host: reads time out, on the clock of the test."""
 
     clock: list[float]
 
@@ -162,52 +162,52 @@ def probes(waker: Waker, monkeypatch: pytest.MonkeyPatch) -> Iterator[LivenessPr
         return ours
 
     yield LivenessProbes(connect, waker, 0.2)
-    all_looked(waker)
+    await_probes(waker)
 
 
-def all_looked(waker: Waker) -> None:
-    """Wait until every probe is over, and what was found is told."""
+def await_probes(waker: Waker) -> None:
+    """Wait until every probe has ended, and its result was reported."""
     eventually(lambda: not any(thread.name.startswith("probe of") for thread in threading.enumerate()))
     waker.run()
 
 
 @pytest.mark.parametrize("name", ["frozen", "unreachable"])
-def test_who_does_not_answer_a_probe_is_silent(waker: Waker, probes: LivenessProbes, name: str) -> None:
+def test_member_that_does_not_answer_probe_is_silent(waker: Waker, probes: LivenessProbes, name: str) -> None:
     silent: list[str] = []
     probes.send(3, ChainMember("refusing", "h", 1))
     probes.send(4, ChainMember(name, "h", 1))
     probes.await_silence(4, lambda: silent.append("awaited"))
     run_until(waker, lambda: bool(silent))
-    # Whoever asks soon after it is told at once, and who is probed anew is not taken for silent.
+    # A result is reported to later callers at once; a new probe replaces it.
     probes.await_silence(4, lambda: silent.append("known"))
     run_until(waker, lambda: len(silent) == 2)
     probes.send(4, ChainMember("closing", "h", 1))
     probes.await_silence(4, lambda: silent.append("is it?"))
-    all_looked(waker)
+    await_probes(waker)
     assert silent == ["awaited", "known"]
 
 
 @pytest.mark.parametrize("name", ["refusing", "closing"])
-def test_who_answers_a_probe_lives(waker: Waker, probes: LivenessProbes, name: str) -> None:
+def test_member_that_answers_probe_is_not_silent(waker: Waker, probes: LivenessProbes, name: str) -> None:
     silent: list[str] = []
     probes.send(4, ChainMember(name, "h", 1))
     probes.send(5, ChainMember("frozen", "h", 1))
     probes.await_silence(4, lambda: silent.append(name))
-    all_looked(waker)
+    await_probes(waker)
     assert not silent
 
 
-def test_where_nobody_answers_it_may_be_our_own_fault(waker: Waker, probes: LivenessProbes) -> None:
+def test_no_member_is_silent_if_no_probe_is_answered(waker: Waker, probes: LivenessProbes) -> None:
     silent: list[str] = []
     for place in (3, 4):
         probes.send(place, ChainMember("frozen", "h", 1))
     probes.await_silence(4, lambda: silent.append("frozen"))
-    all_looked(waker)
+    await_probes(waker)
     assert not silent
 
 
 @pytest.mark.parametrize("first", ["unreachable", "frozen"])
-def test_one_attempt_that_is_lost_says_nothing(waker: Waker, first: str) -> None:
+def test_single_lost_probe_does_not_make_member_silent(waker: Waker, first: str) -> None:
     made, silent, kept = list[str](), list[str](), list[socket.socket]()
 
     def connect(address: Address, timeout: float) -> socket.socket:
@@ -225,14 +225,14 @@ def test_one_attempt_that_is_lost_says_nothing(waker: Waker, first: str) -> None
     probes = LivenessProbes(connect, waker, 0.2)
     probes.send(4, ChainMember("a", "h", 1))
     probes.await_silence(4, lambda: silent.append("a"))
-    all_looked(waker)
+    await_probes(waker)
     assert (made, silent) == (["a", "a"], [])
     for sock in kept:
         sock.close()
 
 
 @pytest.mark.parametrize("forget", [LivenessProbes.recall, LivenessProbes.cancel])
-def test_a_look_that_nobody_waits_for_tells_nobody(
+def test_recalled_or_canceled_probe_reports_nothing(
     waker: Waker, probes: LivenessProbes, forget: Callable[[LivenessProbes], None]
 ) -> None:
     silent: list[str] = []
@@ -240,18 +240,18 @@ def test_a_look_that_nobody_waits_for_tells_nobody(
     probes.send(4, ChainMember("frozen", "h", 1))
     probes.await_silence(4, lambda: silent.append("frozen"))
     forget(probes)
-    all_looked(waker)
+    await_probes(waker)
     assert not silent
 
 
-def test_a_link_that_takes_nothing_is_given_up(pair: tuple[Link, Link]) -> None:
+def test_link_with_full_output_raises_error(pair: tuple[Link, Link]) -> None:
     ours, _ = pair
     with pytest.raises(RemoteError, match="does not accept messages"):
         for number in range(1000):
             ours.send(Get(number))
 
 
-def test_signs_of_life_do_not_pile_up(pair: tuple[Link, Link]) -> None:
+def test_heartbeats_do_not_accumulate_in_link(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
     for number in range(1000):
         ours.send(PipelineHeartbeat(number, False))
@@ -262,7 +262,7 @@ def test_signs_of_life_do_not_pile_up(pair: tuple[Link, Link]) -> None:
     assert theirs.receive() == PipelineHeartbeat(5, False)
 
 
-def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
+def test_closing_connection_delivers_last_message(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
     closing = ClosingConnections(5.0)
     theirs.send(PipelineHeartbeat(1, False))
@@ -279,7 +279,7 @@ def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
     assert closing.deadline() is None
 
 
-def test_who_does_not_listen_is_not_waited_for(pair: tuple[Link, Link]) -> None:
+def test_closing_connection_ends_at_deadline(pair: tuple[Link, Link]) -> None:
     ours, _ = pair
     closing = ClosingConnections(0.0)
     ours.send(Quit(QuitReason.DONE))
@@ -290,13 +290,13 @@ def test_who_does_not_listen_is_not_waited_for(pair: tuple[Link, Link]) -> None:
 
 
 class Forgetful:
-    """An outlet that holds nothing any more once `gone` is set."""
+    """An outlet that has forgotten all data once `forgotten` is set."""
 
-    gone = False
+    forgotten = False
     frames = None
 
     def check(self, offset: int) -> None:
-        if self.gone:
+        if self.forgotten:
             raise ForgottenError(1 << 30)
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
@@ -304,8 +304,8 @@ class Forgetful:
         return sock.send(bytes(min(limit, 1000)))
 
 
-def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
-    """A message in the middle of data that was promised would be taken for data: the connection is no use any more."""
+def test_data_forgotten_within_chunk_reconnects_successor(waker: Waker) -> None:
+    """A message within promised data would be read as data, so the successor needs a new connection."""
     accepted: list[Link] = []
 
     def connect(address: Address, timeout: float) -> socket.socket:
@@ -319,13 +319,13 @@ def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
     core, closing = SourceCore(phase, 0), ClosingConnections(0.0)
     probes = LivenessProbes(connect, waker, 1.0)
 
-    def tell(event: Event) -> None:
+    def handle(event: Event) -> None:
         commands.extend(core.handle(event, 0.0))
         while commands:
             successor.obey(commands.pop(0))
 
-    successor = Successor(phase, core.down, outlet, tell, Connections(Dialler(connect, waker, 1.0), probes, closing))
-    tell(Started())
+    successor = Successor(phase, core.down, outlet, handle, Connections(Dialler(connect, waker, 1.0), probes, closing))
+    handle(Started())
     run_until(waker, lambda: successor.pour(0) or (accepted and isinstance(accepted[0].receive(), Join)))
     accepted[0].send(Get(0))
     accepted[0].flush()
@@ -333,7 +333,7 @@ def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
     core.readable(1 << 20, 0.0)
     successor.pour(1 << 20)
     assert 0 < successor.promised - core.down.sent < 1 << 20
-    outlet.gone = True
+    outlet.forgotten = True
     successor.pour(1 << 20)
     run_until(waker, lambda: successor.pour(0) or (len(accepted) == 2 and isinstance(accepted[1].receive(), Join)))
     accepted[1].send(Get(8000))

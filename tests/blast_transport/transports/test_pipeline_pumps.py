@@ -1,4 +1,4 @@
-"""The compiled pump of a chain's links beside the one in Python, which is the reference: whatever is torn where."""
+"""The compiled pump of pipeline links, compared with the Python reference for any splits and errors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from blast_transport.transports.pipeline.protocol.messages import (
     Report,
     encode,
 )
-from tests.support.engines import file_store
-from tests.support.transport_data import SUITE, data_of
+from tests.support.transport.engines import file_store
+from tests.support.transport.transport_data import SUITE, data_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.compiled
@@ -59,7 +59,7 @@ pieces = st.one_of(
 
 
 class Receiver:
-    """A link's end and a store by one engine, and all that the node hears."""
+    """The receiving end of a link and a store of one engine, and the events of the node."""
 
     def __init__(self, engine: str, layout: BlockLayout, undo: ExitStack) -> None:
         directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))
@@ -97,26 +97,26 @@ class Receiver:
         before: object = None
         while before != (before := (self.intake.position, len(self.events))):
             self.feed.work(select.POLLIN)
-        # A store that was taken for slow, as on a busy machine, is written by a thread.
-        eventually(lambda: self.intake.drained, "what came to be written")
+        # A thread writes to a store that seems slow, as on a busy machine.
+        eventually(lambda: self.intake.drained, "the received data to be written")
 
     @property
     def seen(self) -> tuple[object, ...]:
-        """What must not differ."""
+        """Return the observable state, which must not differ between the engines."""
         store = self.store
         assert store.descriptor is not None
         file = os.pread(store.descriptor, 2 * MAX_BYTES, 0)
         feed = self.feed.link.payload if self.feed.link is not None else None
-        told = (
+        progress = (
             self.position,
             self.intake.position,
             self.intake.servable,
             self.intake.drained,
             list(map(str, self.events)),
         )
-        # However they are put together.
+        # The engines may report wrong blocks in different ranges.
         wrong = {block for first, count in store.take_wrong() for block in range(first, first + count)}
-        return told, feed, file, list(store.held.ranges()), store.corrupt, wrong, store.position
+        return progress, feed, file, list(store.held.ranges()), store.corrupt, wrong, store.position
 
 
 @settings(max_examples=150, deadline=None)
@@ -125,22 +125,22 @@ class Receiver:
     known=st.booleans(),
     stream=st.lists(pieces, max_size=12),
     splits=st.lists(st.integers(1, 700), min_size=1, max_size=6),
-    told=st.integers(0, MAX_BYTES // BLOCK),
-    by_light=st.lists(st.integers(0, MAX_BYTES // BLOCK), max_size=4),
+    digests=st.integers(0, MAX_BYTES // BLOCK),
+    optical=st.lists(st.integers(0, MAX_BYTES // BLOCK), max_size=4),
     wrong=st.integers(0, MAX_BYTES),
     ends=st.sampled_from([None, False, True]),
 )
-def test_the_same_bytes_do_the_same(
+def test_engines_process_received_bytes_alike(
     size: int,
     known: bool,
     stream: list[int | Message | bytes],
     splits: list[int],
-    told: int,
-    by_light: list[int],
+    digests: int,
+    optical: list[int],
     wrong: int,
     ends: bool | None,
 ) -> None:
-    """The same is stored, known to be wrong, heard, and told of what is wrong with the link, after every piece."""
+    """After each piece, stored and wrong blocks, messages, and link errors are equal."""
     data = data_of(size)
     content = bytearray(data.content + bytes(range(256)) * 48)
     content[wrong] ^= 1
@@ -149,10 +149,10 @@ def test_the_same_bytes_do_the_same(
     with ExitStack() as undo:
         python, compiled = (Receiver(engine, layout, undo) for engine in (PYTHON, COMPILED))
         for one in (python, compiled):
-            stop = min(told, data.blocks)
+            stop = min(digests, data.blocks)
             if stop:
                 one.store.expect(0, data.digests(0, stop))
-            for block in by_light:
+            for block in optical:
                 if block < data.blocks:
                     one.store.put(block, data.block(block))
         begin = number = 0
@@ -179,8 +179,8 @@ def _wire(stream: list[int | Message | bytes], content: bytes) -> bytes:
     return b"".join(parts)
 
 
-class Giver:
-    """A link's end out of a file by one engine, and what has come out of it."""
+class LinkSender:
+    """The sending end of a link that serves a file with one engine, and the bytes that it sent."""
 
     def __init__(self, engine: str, file: int, undo: ExitStack) -> None:
         ours, self.theirs = socket.socketpair()
@@ -193,7 +193,7 @@ class Giver:
         self.offset, self.wire, self.error = 0, bytearray(), ""
 
     def give(self, stop: int) -> None:
-        """As a successor's link is served, until it takes no more, or our own side has failed, which ends all."""
+        """Send like to a successor, until the link accepts no more data or the file has failed."""
         if self.error:
             return
         try:
@@ -202,16 +202,16 @@ class Giver:
         except SourceChangedError as error:
             self.error = str(error)
 
-    def read(self, most: int) -> None:
-        """Read up to `most` bytes at the other side."""
+    def read(self, limit: int) -> None:
+        """Read up to `limit` bytes at the other side."""
         try:
-            self.wire += self.theirs.recv(most)
+            self.wire += self.theirs.recv(limit)
         except BlockingIOError:
-            """None have come."""
+            """No bytes have arrived."""
 
     @property
-    def said(self) -> tuple[bytes, list[Message]]:
-        """Data, and the messages between."""
+    def decoded(self) -> tuple[bytes, list[Message]]:
+        """Return the data, and the messages in between."""
         decoder, data, rest = PipelineDecoder(), bytearray(), bytes(self.wire)
         messages: list[Message] = []
         while rest:
@@ -235,39 +235,41 @@ class Giver:
     steps=st.lists(st.tuples(st.integers(0, MAX_BYTES), st.integers(1, 3000), st.booleans()), min_size=1, max_size=8),
     shorter=st.booleans(),
 )
-def test_the_same_file_gives_the_same(size: int, chunk: int, steps: list[tuple[int, int, bool]], shorter: bool) -> None:
-    """The same data, the same messages in the same order, and the same word of a file that became shorter."""
+def test_engines_send_same_data_of_file(
+    size: int, chunk: int, steps: list[tuple[int, int, bool]], shorter: bool
+) -> None:
+    """Data, messages and their order, and the error for a truncated file are equal."""
     content = data_of(size).content
     with ExitStack() as undo:
         file = undo.enter_context(tempfile.TemporaryFile())
         file.write(content[: size // 2] if shorter else content)
         file.flush()
         undo.enter_context(pytest.MonkeyPatch.context()).setattr(link_module, "CHUNK_BYTES", chunk)
-        givers = [Giver(engine, file.fileno(), undo) for engine in (PYTHON, COMPILED)]
+        senders = [LinkSender(engine, file.fileno(), undo) for engine in (PYTHON, COMPILED)]
         stop = 0
-        for more, read, says in [*steps, (size, 1, True)]:
+        for more, read, sends_end in [*steps, (size, 1, True)]:
             stop = min(size, stop + more)
-            for one in givers:
-                if says:
+            for one in senders:
+                if sends_end:
                     one.link.send(End(stop, False))
                 one.give(stop)
                 one.read(read)
-        for one in givers:
+        for one in senders:
             for _ in range(MAX_BYTES):
                 one.give(size)
                 one.read(1 << 16)
                 if one.error or (one.offset == size and not one.link.has_output):
                     break
             one.read(1 << 16)
-        python, compiled = givers
+        python, compiled = senders
         assert python.error == compiled.error and bool(python.error) == shorter
         if not shorter:
-            assert python.said == compiled.said
-            assert compiled.said[0] == content and [one.offset for one in givers] == [size, size]
+            assert python.decoded == compiled.decoded
+            assert compiled.decoded[0] == content and [one.offset for one in senders] == [size, size]
 
 
-def test_a_link_of_no_frames_is_pythons(tmp_path: Path) -> None:
-    """A store of other digests is Python's, and so is what fills it."""
+def test_store_of_python_engine_uses_python_intake(tmp_path: Path) -> None:
+    """A store with other digests uses the Python engine, and so does its intake."""
     store = file_store(PYTHON, tmp_path, BlockLayout(100, 40, 1))
     assert store.suite is SUITE
     assert open_intake(store, 0, lambda: None).frames is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.transports.trees.protocol.fields import HostReport, decode_report, encode_report
 from blast_transport.transports.trees.protocol.messages import (
     BlockHeld,
     EdgeCredit,
@@ -18,19 +19,18 @@ from blast_transport.transports.trees.protocol.messages import (
     TreeHeartbeat,
     encode,
 )
-from blast_transport.transports.trees.protocol.words import HostReport, decode_report, encode_report
 from tests.support.fuzzing import inputs
-from tests.support.transport_data import mutated
+from tests.support.transport.transport_data import mutated
 
 INPUTS = inputs(6_000)
 ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
-MOST = 500
+MAX_SIZE = 500
 SAMPLES: list[Message] = [
     Open(3, 7),
     Have(((0, 5), (9, 1))),
     Have(()),
     TreeBlock(7, bytearray(b"a block's bytes")),
-    TreeBlock(8, bytearray(MOST)),
+    TreeBlock(8, bytearray(MAX_SIZE)),
     TreeBlock(9, bytearray(1)),
     BlockHeld(12),
     EdgeEnd(1 << 40),
@@ -42,21 +42,21 @@ SAMPLES: list[Message] = [
 
 
 def check(number: int, size: int) -> None:
-    if not 0 < size <= MOST:
+    if not 0 < size <= MAX_SIZE:
         raise RemoteProtocolError(f"block {number} of {size} bytes")
 
 
-def heard(stream: bytes, chance: random.Random, most: int) -> list[Message | str]:
-    """Return the messages of a stream that arrives in pieces of up to `most` bytes, with an error as the last entry."""
+def decoded(stream: bytes, chance: random.Random, max_piece: int) -> list[Message | str]:
+    """Return the messages of a stream in pieces of up to `max_piece` bytes, with an error as the last entry."""
     reader, found = TreeDecoder(check), list[Message | str]()
     try:
         while stream:
-            count, left = 0, min(len(stream), chance.randint(1, most))
+            count, left = 0, min(len(stream), chance.randint(1, max_piece))
             for view in reader.room():
                 piece = stream[count : count + min(left, len(view))]
                 view[: len(piece)] = piece
                 count, left = count + len(piece), left - len(piece)
-                assert len(view) <= max(MOST, 256)
+                assert len(view) <= max(MAX_SIZE, 256)
             stream = stream[count:]
             found += reader.filled(count)
     except RemoteProtocolError:
@@ -64,23 +64,23 @@ def heard(stream: bytes, chance: random.Random, most: int) -> list[Message | str
     return found
 
 
-def test_every_message_comes_as_it_was_sent_however_it_is_cut() -> None:
+def test_messages_decode_for_any_cut_of_stream() -> None:
     chance = random.Random(4)
     for _ in range(INPUTS // 20):
         sent = chance.choices(SAMPLES, k=chance.randint(1, 12))
         stream = b"".join(map(encode, sent))
         for maximum in (1, 3, 100, 10_000):
-            assert heard(stream, chance, maximum) == sent
+            assert decoded(stream, chance, maximum) == sent
 
 
-def test_streams_of_messages() -> None:
+def test_message_streams_are_decoded_or_rejected() -> None:
     chance = random.Random(5)
     accepted = refused = 0
     for number in range(INPUTS):
         valid = b"".join(map(encode, chance.choices(SAMPLES, k=chance.randint(1, 3))))
         stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid, ODD_BYTES)
-        found = heard(stream, chance, 10_000)
-        again = heard(stream, chance, 3)
+        found = decoded(stream, chance, 10_000)
+        again = decoded(stream, chance, 3)
         # Refused input may arrive together with valid input.
         assert found == again or (found[-1] == again[-1] == "refused" and found[:-1] == again[: len(found) - 1])
         refused += found[-1:] == ["refused"]
@@ -91,7 +91,7 @@ def test_streams_of_messages() -> None:
     assert refused > INPUTS // 10
 
 
-def test_words_to_the_sender() -> None:
+def test_host_reports_are_decoded_or_rejected() -> None:
     chance = random.Random(6)
     samples = [
         HostReport(),

@@ -1,4 +1,4 @@
-"""What a host of a tree bears of those that connect to it, on real sockets, and its edges to its children."""
+"""A host of a tree over real sockets: connections of valid and invalid parents, and edges to children."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from blast_transport.transports.trees.protocol.messages import (
     encode,
 )
 from blast_transport.wire.codec import FRAME, VERSION
-from tests.support.pipeline_chain import SUITE, content_of, memory_store
+from tests.support.transport.pipeline_chain import SUITE, content_of, memory_store
 from tests.support.waiting import HANGING, eventually
 
 BLOCK = 44 * 1456
@@ -39,7 +39,7 @@ BLOCKS = 10
 CONTENT = content_of(BLOCKS * BLOCK - 5)
 MEMBERS = (("", "", 0), ("a", "127.0.0.1", 9), ("b", "127.0.0.1", 9))
 FROM_A, FROM_SENDER, NOT_US = PlacedTree(1e9, (0, 1)), PlacedTree(1e9, (-1, 0)), PlacedTree(1e9, (0, -1))
-PATIENT = TreeTimings(silence=HANGING, answer=HANGING)
+LONG_TIMINGS = TreeTimings(silence=HANGING, answer=HANGING)
 
 
 def block(number: int) -> TreeBlock:
@@ -47,29 +47,29 @@ def block(number: int) -> TreeBlock:
 
 
 class Parent:
-    """Whoever has connected under a name."""
+    """A scripted peer that has connected under a name."""
 
     def __init__(self, node: TreeNode, name: str) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(HANGING)
         self._reader = TreeDecoder(lambda number, size: None)
-        self._heard: list[Message] = []
+        self._received: list[Message] = []
         node.accept(theirs, name)
 
-    def say(self, *messages: Message) -> None:
+    def send(self, *messages: Message) -> None:
         self.socket.sendall(b"".join(map(encode, messages)))
 
-    def hear(self, kind: type[Message]) -> Message:
+    def receive(self, kind: type[Message]) -> Message:
         """Return the next message of this kind; skip others."""
         while True:
-            for place, message in enumerate(self._heard):
+            for place, message in enumerate(self._received):
                 if isinstance(message, kind):
-                    del self._heard[: place + 1]
+                    del self._received[: place + 1]
                     return message
-            self._heard += self._reader.filled(self.socket.recvmsg_into(self._reader.room())[0])
+            self._received += self._reader.filled(self.socket.recvmsg_into(self._reader.room())[0])
 
     def is_closed(self) -> bool:
-        """Whether the other side has ended the connection, whatever it says before."""
+        """Read until the other side has closed the connection, and return True."""
         try:
             while self.socket.recv(1 << 16):
                 pass
@@ -79,9 +79,9 @@ class Parent:
 
 
 class Running:
-    """Node b of a phase, and what it tells."""
+    """Node b of a phase, and its events."""
 
-    def __init__(self, store: SessionStore, *trees: PlacedTree, timings: TreeTimings = PATIENT) -> None:
+    def __init__(self, store: SessionStore, *trees: PlacedTree, timings: TreeTimings = LONG_TIMINGS) -> None:
         self.events: list[Event] = []
         phase = TreesPhase(1, 1, bytes(16), 0, MEMBERS, trees, 2, timings)
         self.node = TreeNode(phase, store, self.events.append)
@@ -89,12 +89,12 @@ class Running:
         self._parents: list[Parent] = []
 
     def parent(self, name: str) -> Parent:
-        """Somebody connects."""
+        """Connect a peer under this name."""
         self._parents.append(Parent(self.node, name))
         return self._parents[-1]
 
     def close(self) -> None:
-        """Nobody is connected any more, and the node has ended."""
+        """Stop the node and close the connections."""
         self.node.stop("the test is over")
         assert self.node.join(HANGING)
         for parent in self._parents:
@@ -106,7 +106,7 @@ class Running:
 
 
 @contextmanager
-def running(*trees: PlacedTree, timings: TreeTimings = PATIENT) -> Iterator[Running]:
+def running(*trees: PlacedTree, timings: TreeTimings = LONG_TIMINGS) -> Iterator[Running]:
     one = Running(memory_store(len(CONTENT)), *trees, timings=timings)
     one.node.start()
     try:
@@ -116,39 +116,39 @@ def running(*trees: PlacedTree, timings: TreeTimings = PATIENT) -> Iterator[Runn
         assert isinstance(one.events[-1], TreesEnded)
 
 
-def test_blocks_come_by_two_trees_and_are_counted() -> None:
+def test_node_receives_and_counts_blocks_of_two_trees() -> None:
     with running(FROM_A, FROM_SENDER) as one:
         a, sender = one.parent("a"), one.parent("")
-        a.say(Open(0, 0))
-        sender.say(Open(1, 0), block(9), *map(block, range(1, 5)), EdgeEnd(5))
-        assert a.hear(Have) == Have(())
-        a.say(block(0), *map(block, range(5, 9)), EdgeEnd(5))
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(5, full=False))
-        eventually(lambda: sender.hear(EdgeCredit) == EdgeCredit(5, full=False))
+        a.send(Open(0, 0))
+        sender.send(Open(1, 0), block(9), *map(block, range(1, 5)), EdgeEnd(5))
+        assert a.receive(Have) == Have(())
+        a.send(block(0), *map(block, range(5, 9)), EdgeEnd(5))
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(5, full=False))
+        eventually(lambda: sender.receive(EdgeCredit) == EdgeCredit(5, full=False))
         eventually(lambda: Settled() in one.events)
         assert one.store.position == BLOCKS
         assert not one.lost()
 
 
-def test_what_it_holds_it_says_and_is_named() -> None:
+def test_node_reports_held_blocks_and_parent_only_names_them() -> None:
     with running(FROM_A) as one:
         for number in (2, 3, 9):
             one.store.put(number, block(number).data)
         a = one.parent("a")
-        a.say(Open(0, 0))
-        assert a.hear(Have) == Have(((2, 2), (9, 1)))
-        a.say(BlockHeld(3), block(0), BlockHeld(9), EdgeEnd(3))
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(3, full=False))
+        a.send(Open(0, 0))
+        assert a.receive(Have) == Have(((2, 2), (9, 1)))
+        a.send(BlockHeld(3), block(0), BlockHeld(9), EdgeEnd(3))
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(3, full=False))
 
 
-def test_blocks_of_one_edge_come_in_several_streams() -> None:
+def test_blocks_of_one_edge_arrive_over_several_streams() -> None:
     with running(FROM_A) as one:
         first, second = one.parent("a"), one.parent("a")
-        first.say(Open(0, 0))
-        first.hear(Have)
-        second.say(Open(0, 1), *map(block, range(5)))
-        first.say(*map(block, range(5, 10)), EdgeEnd(10))
-        eventually(lambda: first.hear(EdgeCredit) == EdgeCredit(10, full=False))
+        first.send(Open(0, 0))
+        first.receive(Have)
+        second.send(Open(0, 1), *map(block, range(5)))
+        first.send(*map(block, range(5, 10)), EdgeEnd(10))
+        eventually(lambda: first.receive(EdgeCredit) == EdgeCredit(10, full=False))
         assert one.store.position == BLOCKS
 
 
@@ -165,27 +165,27 @@ def test_blocks_of_one_edge_come_in_several_streams() -> None:
         ("a", block(0)),
     ],
 )
-def test_who_is_not_our_parent_there_is_not_let_in(name: str, first: Message) -> None:
+def test_node_rejects_peer_that_is_not_its_parent(name: str, first: Message) -> None:
     with running(FROM_A, NOT_US) as one:
-        stranger = one.parent(name)
-        stranger.say(first)
-        assert stranger.is_closed()
-        # And takes nobody's place.
+        other = one.parent(name)
+        other.send(first)
+        assert other.is_closed()
+        # The rejected peer occupies no place.
         a = one.parent("a")
-        a.say(Open(0, 0), block(0), EdgeEnd(1))
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
+        a.send(Open(0, 0), block(0), EdgeEnd(1))
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(1, full=False))
         assert not one.lost()
 
 
-def test_a_second_parent_of_the_same_name_is_refused() -> None:
+def test_node_rejects_second_parent_of_same_name() -> None:
     with running(FROM_A) as one:
         a, other = one.parent("a"), one.parent("a")
-        a.say(Open(0, 0))
-        a.hear(Have)
-        other.say(Open(0, 0))
+        a.send(Open(0, 0))
+        a.receive(Have)
+        other.send(Open(0, 0))
         assert other.is_closed()
-        a.say(block(0), EdgeEnd(1))
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
+        a.send(block(0), EdgeEnd(1))
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(1, full=False))
 
 
 @pytest.mark.parametrize(
@@ -205,16 +205,16 @@ def test_a_second_parent_of_the_same_name_is_refused() -> None:
         FRAME.pack(0, 54, VERSION + 1),
     ],
 )
-def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
+def test_parent_with_invalid_message_is_lost(wrong: bytes) -> None:
     with running(FROM_A) as one:
         a = one.parent("a")
-        a.say(Open(0, 0))
-        a.hear(Have)
-        with suppress(ConnectionError):  # It may know by the head of a message, and be gone before the rest.
+        a.send(Open(0, 0))
+        a.receive(Have)
+        with suppress(ConnectionError):  # The node may close on the head of a message, before the rest is sent.
             a.socket.sendall(wrong)
         assert a.is_closed()
         if not wrong.startswith(encode(EdgeEnd(0))):
-            # Who has had the whole tree misses nothing.
+            # After the end of the tree, the edge is not lost.
             eventually(one.lost)
             assert one.lost()[0][:2] == (1, 2)
 
@@ -222,40 +222,40 @@ def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
 @pytest.mark.parametrize(
     "last", [TreeAbort("done"), EdgeEnd(3), Open(0, 0)], ids=["leaves", "ends twice", "opens again"]
 )
-def test_a_parent_that_is_through_with_its_first_words_is_lost_and_nobody_else(last: Message) -> None:
+def test_parent_that_ends_early_is_lost_without_affecting_others(last: Message) -> None:
     with running(FROM_A, FROM_SENDER) as one:
         a, sender = one.parent("a"), one.parent("")
-        a.say(Open(0, 0), EdgeEnd(0), last)
+        a.send(Open(0, 0), EdgeEnd(0), last)
         assert a.is_closed()
-        sender.say(Open(1, 0), *map(block, range(BLOCKS)), EdgeEnd(BLOCKS))
-        eventually(lambda: sender.hear(EdgeCredit) == EdgeCredit(BLOCKS, full=False))
+        sender.send(Open(1, 0), *map(block, range(BLOCKS)), EdgeEnd(BLOCKS))
+        eventually(lambda: sender.receive(EdgeCredit) == EdgeCredit(BLOCKS, full=False))
         assert one.store.position == BLOCKS
 
 
-def test_who_joins_and_says_nothing_is_let_go() -> None:
+def test_silent_new_connection_is_closed() -> None:
     with running(FROM_A, timings=TreeTimings(answer=0.05)) as one:
         assert one.parent("a").is_closed()
 
 
-def test_many_that_say_nothing_are_bounded() -> None:
+def test_number_of_silent_connections_is_limited() -> None:
     with running(FROM_A) as one:
         crowd = [one.parent("a") for _ in range(8 + 20)]
-        assert all(stranger.is_closed() for stranger in crowd[8:])
+        assert all(peer.is_closed() for peer in crowd[8:])
         one.node.stop("enough")
-        assert all(stranger.is_closed() for stranger in crowd[:8])
+        assert all(peer.is_closed() for peer in crowd[:8])
 
 
-def test_a_parent_that_falls_silent_is_lost() -> None:
+def test_silent_parent_is_lost() -> None:
     with running(FROM_A, timings=TreeTimings(silence=0.2)) as one:
         a = one.parent("a")
-        a.say(Open(0, 0), block(0))
+        a.send(Open(0, 0), block(0))
         eventually(one.lost)
         assert "no message" in one.lost()[0][2]
         assert a.is_closed()
 
 
-def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads no more than it may keep, and lives."""
+def test_slow_store_pauses_parent_and_reports_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node reads no more than its buffer holds, and sends heartbeats."""
     put = SessionStore.put_all
     gate: list[bool] = []
 
@@ -268,28 +268,28 @@ def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.Monk
     monkeypatch.setattr("blast_transport.transports.trees.node._STORE_BYTES", 2 * BLOCK)
     with running(FROM_A) as one:
         a = one.parent("a")
-        # The first write makes the store a slow one; from then on a thread waits for it.
-        a.say(Open(0, 0), block(0))
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
+        # The first write marks the store as slow; from then on a thread writes.
+        a.send(Open(0, 0), block(0))
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(1, full=False))
         monkeypatch.setattr(SessionStore, "put_all", slow)
-        # Who says all of it waits until it is read.
-        saying = threading.Thread(target=a.say, args=(*map(block, range(1, 10)), EdgeEnd(10)))
-        saying.start()
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=True))
-        a.hear(TreeHeartbeat)
+        # Sending all blocks blocks until the node reads them.
+        sending = threading.Thread(target=a.send, args=(*map(block, range(1, 10)), EdgeEnd(10)))
+        sending.start()
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(1, full=True))
+        a.receive(TreeHeartbeat)
         gate.append(True)
-        saying.join()
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(10, full=False))
+        sending.join()
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(10, full=False))
         assert one.store.position == BLOCKS
 
 
-def test_what_is_known_not_to_be_what_was_sent_is_not_held() -> None:
+def test_block_with_wrong_digest_is_not_held() -> None:
     with running(FROM_A) as one:
         digests = b"".join(SUITE.block(block(number).data) for number in range(BLOCKS))
         one.store.expect(0, digests)
         a = one.parent("a")
-        a.say(Open(0, 0), TreeBlock(4, bytearray(BLOCK)), block(5), EdgeEnd(2))
-        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(2, full=False))
+        a.send(Open(0, 0), TreeBlock(4, bytearray(BLOCK)), block(5), EdgeEnd(2))
+        eventually(lambda: a.receive(EdgeCredit) == EdgeCredit(2, full=False))
         assert list(one.store.held.ranges()) == [(5, 1)]
         assert one.store.take_wrong() == [(4, 1)]
 
@@ -298,7 +298,7 @@ def test_what_is_known_not_to_be_what_was_sent_is_not_held() -> None:
 
 
 class Child:
-    """An edge that was opened at time 0, and the other end of its connection. The host holds no block any more."""
+    """An edge opened at time 0, and the other end of its connection. The host has forgotten all blocks."""
 
     def __init__(self) -> None:
         self.socket, self._theirs = socket.socketpair()
@@ -325,7 +325,7 @@ def child() -> Iterator[Child]:
         one.edge.lose("the test is over")
 
 
-def test_child_is_told_of_what_it_holds_and_block_that_is_gone_is_left_out(child: Child) -> None:
+def test_edge_names_held_blocks_and_omits_forgotten_ones(child: Child) -> None:
     for number in (5, 7):
         child.edge.name(number)
     child.edge.end()
@@ -334,7 +334,7 @@ def test_child_is_told_of_what_it_holds_and_block_that_is_gone_is_left_out(child
     assert child.edge.taken == 1
 
 
-def test_lost_edge_gives_back_what_waits(child: Child) -> None:
+def test_lost_edge_releases_its_buffer_space(child: Child) -> None:
     room = BufferSpace(100)
     child.edge.push(Parcel(1, bytes(10), 1, room))
     child.edge.name(2)
@@ -342,7 +342,7 @@ def test_lost_edge_gives_back_what_waits(child: Child) -> None:
     assert (room.taken, child.edge.backlog) == (0, 0)
 
 
-def test_sign_of_life_is_left_out_while_something_waits(child: Child) -> None:
+def test_edge_sends_no_second_heartbeat_while_one_waits(child: Child) -> None:
     child.edge.tick(1.0, 0.0)
     child.edge.tick(2.0, 0.0)
     child.work(2.0)

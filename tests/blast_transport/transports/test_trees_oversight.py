@@ -1,4 +1,4 @@
-"""Who is lost, what is broken, and when the trees are planned anew: on a clock of the test's own."""
+"""Detection of lost hosts and broken edges, and replanning of trees, in simulated time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blast_transport.transports.trees.flows import Meter
 from blast_transport.transports.trees.oversight import Findings, Oversight
 from blast_transport.transports.trees.pacing import TreePacer
 from blast_transport.transports.trees.plan import PlacedTree, TreesPhase
-from blast_transport.transports.trees.protocol.words import HostReport, decode_report, encode_report
+from blast_transport.transports.trees.protocol.fields import HostReport, decode_report, encode_report
 from blast_transport.transports.trees.widening import Widening
 
 MEMBERS = (("", "", 0), ("a", "h", 1), ("b", "h", 2), ("c", "h", 3), ("d", "h", 4))
@@ -21,7 +21,7 @@ A, B, C, D = 1, 2, 3, 4
 
 
 class Watched:
-    """A phase at which everybody says a word every 0.25 s, but for those who are `silent`."""
+    """A phase in which each host reports every 0.25 s, except the `silent` ones."""
 
     def __init__(self, *trees: PlacedTree) -> None:
         self.now = 0.0
@@ -31,7 +31,7 @@ class Watched:
         self.found = Findings()
 
     def run(self, seconds: float) -> Findings:
-        """Until something comes to light, so many seconds at the most."""
+        """Run until there are findings, for at most this number of seconds."""
         for _ in range(round(seconds * 20)):
             self.now += 0.05
             if round(self.now * 20) % 5 == 0:
@@ -43,18 +43,18 @@ class Watched:
         return Findings()
 
 
-def test_nothing_comes_to_light_of_hosts_that_are_well() -> None:
+def test_healthy_hosts_yield_no_findings() -> None:
     assert Watched(CHAIN, STAR).run(30) == Findings()
 
 
-def test_one_that_is_gone_and_had_children_costs_a_plan() -> None:
+def test_lost_host_with_children_requires_new_plan() -> None:
     phase = Watched(CHAIN)
     phase.oversight.receiver_lost("b", "its process ended")
     assert phase.run(1) == Findings({}, replan=True)
 
 
 @pytest.mark.parametrize(("trees", "name"), [((CHAIN,), "d"), ((STAR,), "b")])
-def test_one_that_passed_nothing_on_costs_nothing(trees: tuple[PlacedTree, ...], name: str) -> None:
+def test_lost_leaf_requires_no_new_plan(trees: tuple[PlacedTree, ...], name: str) -> None:
     phase = Watched(*trees)
     phase.oversight.receiver_lost(name, "its process ended")
     assert phase.run(3) == Findings()
@@ -63,7 +63,7 @@ def test_one_that_passed_nothing_on_costs_nothing(trees: tuple[PlacedTree, ...],
     assert sight.lost == (name,)
 
 
-def test_one_that_is_frozen_is_found_by_those_around_it() -> None:
+def test_frozen_host_is_found_from_reports_of_neighbors() -> None:
     phase = Watched(CHAIN)
     phase.run(2)
     phase.silent = {B}
@@ -77,23 +77,23 @@ def test_one_that_is_frozen_is_found_by_those_around_it() -> None:
     assert not phase.oversight.broken
 
 
-def test_an_edge_between_two_that_live_is_broken() -> None:
+def test_lost_edge_between_live_hosts_is_broken() -> None:
     phase = Watched(CHAIN, STAR)
     phase.run(1)
     phase.words[B] = HostReport(lost=((B, C, "no way"),))
     assert phase.run(2) == Findings({}, replan=True)
     assert phase.oversight.broken == (("b", "c"),)
-    # The same word says nothing new.
+    # The same report yields no new findings.
     assert phase.run(5) == Findings()
 
 
-def test_nobody_says_anything_of_an_edge_that_is_not_his() -> None:
+def test_reports_about_edges_of_other_hosts_are_ignored() -> None:
     phase = Watched(CHAIN)
     phase.words[A] = HostReport(lost=((C, D, "a lie"), (A, C, "there is none")))
     assert phase.run(5) == Findings()
 
 
-def test_whose_store_is_slow_while_others_keep_up_is_left_out() -> None:
+def test_host_with_slow_store_is_excluded_if_others_keep_up() -> None:
     phase = Watched(CHAIN)
     phase.words[B] = HostReport(store=StorePace.SLOW)
     found = phase.run(5)
@@ -101,13 +101,13 @@ def test_whose_store_is_slow_while_others_keep_up_is_left_out() -> None:
     assert found.replan
 
 
-def test_where_all_stores_are_slow_the_trees_go_at_their_pace() -> None:
+def test_no_host_is_excluded_if_all_stores_are_slow() -> None:
     phase = Watched(CHAIN)
     phase.words = dict.fromkeys(phase.words, HostReport(store=StorePace.SLOW))
     assert phase.run(10) == Findings()
 
 
-def test_whose_store_takes_nothing_is_left_out_unless_it_is_alone() -> None:
+def test_host_with_stuck_store_is_excluded_unless_it_is_alone() -> None:
     phase = Watched(CHAIN)
     phase.words[D] = HostReport(writing=1.6)
     found = phase.run(1)
@@ -118,7 +118,7 @@ def test_whose_store_takes_nothing_is_left_out_unless_it_is_alone() -> None:
     assert alone.tick(1.0) == Findings()
 
 
-def test_what_is_seen_is_told_twice_a_second() -> None:
+def test_flows_are_reported_twice_per_second() -> None:
     phase = Watched(CHAIN, STAR)
     phase.words[A] = HostReport(flows=((B, 2.5e6, True),))
     phase.run(0.3)
@@ -132,7 +132,7 @@ def test_what_is_seen_is_told_twice_a_second() -> None:
     assert phase.oversight.sight(phase.now) is None
 
 
-def test_words_come_as_they_were_said_and_are_bounded() -> None:
+def test_host_report_round_trips_and_has_bounded_size() -> None:
     word = HostReport(((1, 2.5, True),), ((0, 1, "why"),), 2, 0.5)
     assert decode_report(encode_report(word), 2) == word
     long = HostReport(tuple((1, 1e9 / 7, True) for _ in range(5000)), tuple((0, 1, "x" * 5000) for _ in range(5000)))
@@ -149,24 +149,24 @@ WRONG = [
 
 
 @pytest.mark.parametrize("word", WRONG)
-def test_words_that_no_host_may_say(word: HostReport) -> None:
+def test_invalid_host_report_is_rejected(word: HostReport) -> None:
     with pytest.raises(RemoteProtocolError):
         decode_report(encode_report(word), 2)
 
 
-def test_a_flow_is_measured_over_a_second_and_is_held_back_most_of_the_time() -> None:
+def test_meter_averages_flow_and_waits_over_one_second() -> None:
     meter = Meter(0.0)
-    for turn in range(8):
+    for step in range(8):
         meter.sent(25_000)
-        meter.see(True, 0.25 * turn)
-        meter.see(False, 0.25 * turn + (0.2 if turn < 4 else 0.05))
-        rate, held_back = meter.take(0.25 * (turn + 1))
+        meter.see(True, 0.25 * step)
+        meter.see(False, 0.25 * step + (0.2 if step < 4 else 0.05))
+        rate, held_back = meter.take(0.25 * (step + 1))
         assert rate == pytest.approx(800_000)
-        assert held_back == (turn < 5)
+        assert held_back == (step < 5)
     assert Meter(1.0).take(1.0) == (0.0, False)
 
 
-def test_a_pace_is_kept_over_time_and_lets_whoever_is_late_catch_up_a_little() -> None:
+def test_pacer_keeps_rate_and_limits_catch_up() -> None:
     pace, now, sent = TreePacer(80e6, 0.0), 0.0, 0
     while now < 10:
         now += pace.wait(now) + 0.0007
@@ -183,11 +183,11 @@ def test_a_pace_is_kept_over_time_and_lets_whoever_is_late_catch_up_a_little() -
 
 
 @pytest.mark.parametrize(("rate", "piece"), [(1e6, 8 << 10), (1e9, 1_375_000), (1e11, 1 << 20)])
-def test_pieces_are_small_on_slow_edges_and_large_on_fast_ones(rate: float, piece: int) -> None:
+def test_piece_size_grows_with_rate_of_edge(rate: float, piece: int) -> None:
     assert TreePacer(rate, 0.0).piece == min(piece, 1 << 20)
 
 
-def test_streams_are_added_as_long_as_each_helps() -> None:
+def test_streams_are_added_while_each_increases_rate() -> None:
     widening = Widening()
     assert widening.judge(1, 10e6, True)
     assert widening.judge(2, 20e6, True)
@@ -198,7 +198,7 @@ def test_streams_are_added_as_long_as_each_helps() -> None:
     assert not Widening().judge(1, 21e6, False)
 
 
-def test_a_phase_is_begun_anew_at_once_and_less_and_less_often_while_nothing_gets_better() -> None:
+def test_renewals_back_off_without_improvement() -> None:
     renewals, now, waits = Renewals(), 0.0, []
     for _ in range(7):
         renewals.ask(10, now)

@@ -1,4 +1,4 @@
-"""Plans of trees out of files: what `blast trees` prints, and what is none."""
+"""Plans of trees from files: the output of `blast trees`, and invalid files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blast_transport.transports.choices import Tree, Trees
 from blast_transport.transports.plan_file import read_plan
 
 
-def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
+def test_host_without_parent_in_any_tree_is_sender(tmp_path: Path) -> None:
     trees = [{"rate": 4e6, "edges": [["s", "a"], ["a", "b"]]}, {"rate": 1, "edges": [["s", "b"], ["b", "a"]]}]
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"rate": 1.0, "bound": 1.0, "trees": trees}))
@@ -22,7 +22,7 @@ def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("{", "is not JSON"),
         ("[]", "is no plan"),
@@ -37,14 +37,14 @@ def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
         ('{"trees": [{"rate": 1, "edges": [["a", "b"], ["b", "a"]]}]}', "cycle"),
     ],
 )
-def test_what_is_no_plan_is_said_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_plan_is_reported(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(WrongInputError, match=says):
+    with pytest.raises(WrongInputError, match=message):
         read_plan(path)
 
 
-def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_plan_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x")
     command = ["send", str(file), "--to", "a=127.0.0.1:9", "--transport", "trees"]

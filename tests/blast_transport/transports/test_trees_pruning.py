@@ -1,4 +1,4 @@
-"""Trees without those who are lost are trees still, and over edges that there are."""
+"""Pruned trees without lost hosts are valid trees over existing edges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTS = [f"h{number}" for number in range(8)]
 def trees(draw: st.DrawFn) -> Tree:
     order = draw(st.permutations(HOSTS))[: draw(st.integers(1, len(HOSTS)))]
     parents = {host: draw(st.sampled_from([SOURCE, *order[:place]])) for place, host in enumerate(order)}
-    # In any order of naming.
+    # The order of the hosts in the mapping is arbitrary.
     return Tree(1e6, {host: parents[host] for host in draw(st.permutations(order))})
 
 
@@ -32,7 +32,7 @@ def ancestors(tree: Tree, host: str) -> list[str]:
 
 
 @given(trees(), st.sets(st.sampled_from(HOSTS)))
-def test_who_is_left_hangs_at_the_next_ancestor_that_is_left(tree: Tree, members: set[str]) -> None:
+def test_remaining_host_is_attached_to_next_remaining_ancestor(tree: Tree, members: set[str]) -> None:
     found = pruned(tree, members, ())
     left = {host for host in tree.parents if host in members}
     assert (set() if found is None else set(found.parents)) == left
@@ -42,19 +42,19 @@ def test_who_is_left_hangs_at_the_next_ancestor_that_is_left(tree: Tree, members
 
 
 @given(trees(), edges)
-def test_no_broken_edge_is_used_and_whoever_can_be_reached_is(tree: Tree, broken: set[tuple[str, str]]) -> None:
+def test_pruned_tree_avoids_broken_edges_and_keeps_reachable_hosts(tree: Tree, broken: set[tuple[str, str]]) -> None:
     found = pruned(tree, HOSTS, broken)
     placed = set() if found is None else set(found.parents)
     if found is not None:
         assert not {(parent, child) for child, parent in found.parents.items()} & broken
-        # It is checked when it is made that every one has a way to the sender.
+        # The constructor checks that each host has a path to the sender.
         assert Tree(found.rate, found.parents) == found
     for host in set(tree.parents) - placed:
         assert all((other, host) in broken for other in [SOURCE, *placed] if other in {*placed, *ancestors(tree, host)})
 
 
 @given(trees())
-def test_without_losses_it_stays_as_it_is(tree: Tree) -> None:
+def test_tree_without_losses_is_unchanged(tree: Tree) -> None:
     found = pruned(tree, HOSTS, ())
     assert found is not None
     assert found.parents == tree.parents

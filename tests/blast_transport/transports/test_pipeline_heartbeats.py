@@ -1,4 +1,4 @@
-"""What a node says of itself with its signs of life: that it waits for data, or that its store is slow."""
+"""Heartbeats of a node: they report that it waits for data, or that its store is slow."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ def alive_in(commands: list[Command]) -> list[PipelineHeartbeat]:
     return [message for message in messages if isinstance(message, PipelineHeartbeat)]
 
 
-def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
+def test_node_that_waits_more_than_half_of_interval_is_starved() -> None:
     core = node_in_the_middle()
     starved = []
-    for turn, share in enumerate((0.0, 0.6, 0.4, 1.0, 0.0)):
+    for step, share in enumerate((0.0, 0.6, 0.4, 1.0, 0.0)):
         core.waited(share * BEAT / 2)
         core.waited(share * BEAT / 2)
-        core.handle(FromSuccessor(PipelineHeartbeat(0, held_up=False)), turn * BEAT * 1.01)
-        (alive,) = alive_in(core.tick(turn * BEAT * 1.01))
+        core.handle(FromSuccessor(PipelineHeartbeat(0, held_up=False)), step * BEAT * 1.01)
+        (alive,) = alive_in(core.tick(step * BEAT * 1.01))
         starved.append(alive.starved)
     assert starved == [False, True, False, True, False]
 
 
-def hear(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Command]:
+def handle_heartbeat(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Command]:
     """Handle a heartbeat with the pace of the successor's store, and return the commands."""
     return core.handle(FromSuccessor(PipelineHeartbeat(0, held_up=False, store=store)), now)
 
 
 @pytest.mark.parametrize(
-    ("ours", "successors", "told"),
+    ("ours", "successors", "reported"),
     [
         (KEEPS_UP, BEHIND, KEEPS_UP),
         (BEHIND, KEEPS_UP, BEHIND),
@@ -76,61 +76,61 @@ def hear(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Comm
         (SLOW, ALONE, ALONE),
     ],
 )
-def test_a_store_is_told_alone_where_one_behind_it_does_better(
-    ours: StorePace, successors: StorePace, told: StorePace
+def test_slow_store_is_reported_alone_if_successor_is_faster(
+    ours: StorePace, successors: StorePace, reported: StorePace
 ) -> None:
     core = node_in_the_middle()
     core.store_does(ours, 0.0, 0.0)
-    hear(core, successors, BEAT)
+    handle_heartbeat(core, successors, BEAT)
     core.store_does(ours, 0.0, BEAT)
     (alive,) = alive_in(core.tick(BEAT))
-    assert alive.store is told
+    assert alive.store is reported
 
 
 @pytest.mark.parametrize("slow", [SLOW, ALONE])
-def test_whose_store_is_slow_is_left_out_and_nobody_after_it(slow: StorePace) -> None:
+def test_node_excludes_only_first_successor_with_slow_store(slow: StorePace) -> None:
     core = node_in_the_middle()
-    hear(core, BEHIND, 0.1)
+    handle_heartbeat(core, BEHIND, 0.1)
     assert core.down.serving
-    assert Connect(3) in hear(core, slow, 0.1)
+    assert Connect(3) in handle_heartbeat(core, slow, 0.1)
     assert core.node.named_failures() == {"c": "excluded: its store is far behind"}
     core.handle(FromSuccessor(Get(0)), 0.1)
-    hear(core, slow, 0.2)
+    handle_heartbeat(core, slow, 0.2)
     assert core.down.serving
 
 
-def test_whose_own_store_is_behind_leaves_nobody_out_for_that() -> None:
+def test_node_with_lagging_store_excludes_no_successor() -> None:
     core = node_in_the_middle()
     core.store_does(BEHIND, 0.0, 0.1)
-    hear(core, ALONE, 0.2)
+    handle_heartbeat(core, ALONE, 0.2)
     assert core.down.serving
     assert not core.node.failed
 
 
 @pytest.mark.parametrize(("slow", "left_out"), [(SLOW, set()), (ALONE, {"b"})])
-def test_a_source_compares_with_those_behind(slow: StorePace, left_out: set[str]) -> None:
+def test_source_excludes_successor_only_if_its_store_is_slow_alone(slow: StorePace, left_out: set[str]) -> None:
     core = SourceCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 0), 100)
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
-    hear(core, slow, 0.1)
+    handle_heartbeat(core, slow, 0.1)
     assert set(core.node.named_failures()) == left_out
 
 
-def test_whoever_has_stored_it_all_waits_a_while_for_a_successor_that_has_not() -> None:
+def test_complete_node_waits_limited_time_for_slow_successor() -> None:
     core = node_in_the_middle()
     core.handle(BytesArrived(5), 0.1)
     core.handle(BytesSent(5), 0.1)
     core.handle(FromPredecessor(End(5, True)), 0.1)
     core.handle(FromPredecessor(Report()), 0.1)
     core.handle(DataStored(), 3.0)
-    told = PipelineHeartbeat(5, held_up=False, store=SLOW)
-    core.handle(FromSuccessor(told), 5.8)
+    reported = PipelineHeartbeat(5, held_up=False, store=SLOW)
+    core.handle(FromSuccessor(reported), 5.8)
     assert not core.node.failed
-    core.handle(FromSuccessor(told), 6.0)
+    core.handle(FromSuccessor(reported), 6.0)
     assert set(core.node.named_failures()) == {"c"}
 
 
-def test_who_needs_long_to_store_what_is_here_is_slow() -> None:
+def test_node_that_stores_received_data_slowly_is_slow() -> None:
     core = node_in_the_middle()
     core.handle(BytesArrived(5), 0.1)
     core.handle(BytesSent(5), 0.1)
@@ -147,7 +147,7 @@ def test_who_needs_long_to_store_what_is_here_is_slow() -> None:
     assert seen == [BEHIND, BEHIND, SLOW, SLOW, ALONE]
 
 
-def test_whose_store_takes_nothing_leaves() -> None:
+def test_node_leaves_if_its_store_accepts_no_data() -> None:
     core = node_in_the_middle()
     assert core.store_does(BEHIND, 1.4, 1.4) == []
     reason = "its store has accepted nothing for 1.5 s"
@@ -155,7 +155,7 @@ def test_whose_store_takes_nothing_leaves() -> None:
     assert core.node.over
 
 
-def test_the_only_one_that_is_left_stays() -> None:
+def test_only_node_of_chain_stays_despite_slow_store() -> None:
     core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN[:2], 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
@@ -163,7 +163,7 @@ def test_the_only_one_that_is_left_stays() -> None:
     assert core.node.store is SLOW
 
 
-def test_what_is_stored_after_we_gave_up_is_no_error() -> None:
+def test_data_stored_after_quit_is_no_error() -> None:
     core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
