@@ -6,18 +6,15 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FAILURES = ("killed", "frozen", "vanished")
 
 
 @pytest.fixture(autouse=True)
 def no_signal_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
     from benchmarks.transfers import pipeline_failures
 
     monkeypatch.setattr(pipeline_failures, "end_in_order", lambda *_: None)

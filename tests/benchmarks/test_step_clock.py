@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import time
 from functools import reduce
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from benchmarks.control_plane.step_clock import STEPS, StepClock
 
 

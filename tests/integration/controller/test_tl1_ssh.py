@@ -36,7 +36,7 @@ from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 USER, PASSWORD = "tl1", "open sesame;"
 SETTLED = 60.0
 """Seconds for an SSH session to be opened; no test is about it."""
-_PROGRAM = ROOT / "tests" / "support" / "ssh_switch_program.py"
+_PROGRAM = ROOT / "tests" / "support" / "controller" / "ssh_switch_program.py"
 _OWN_USERS = 'mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/shadow" /etc/shadow && exec "$@"'
 
 

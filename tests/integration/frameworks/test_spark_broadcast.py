@@ -28,7 +28,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
             "address": stack.enter_context(agent_process(folder / "agent")),
             "local": str(folder / "local"),
         }
-        command = [PYTHON, str(ROOT / "tests" / "support" / "spark_program.py"), json.dumps(given)]
+        command = [PYTHON, str(ROOT / "tests" / "support" / "transport" / "spark_program.py"), json.dumps(given)]
         process = stack.enter_context(in_spark(command, folder))
         output, _ = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, (folder / "spark.log").read_text()[-4000:]

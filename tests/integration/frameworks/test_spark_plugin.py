@@ -23,7 +23,7 @@ from tests.support.waiting import look_until
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(900)]
 
 JAR = ROOT / "clients" / "java" / "spark" / "target" / "blast-spark-0.1.0.jar"
-JOB = ROOT / "tests" / "support" / "spark_job.py"
+JOB = ROOT / "tests" / "support" / "transport" / "spark_job.py"
 
 SLOW = 180.0
 """Seconds in which a cluster of this machine has certainly done what it was asked to."""
