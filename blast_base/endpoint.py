@@ -9,6 +9,7 @@ import socket
 from typing import NamedTuple
 
 MAX_PORT = (1 << 16) - 1
+"""A port has 16 bits."""
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\](?::(.*))?")
 _FOREIGN = frozenset("[]=,/@:")

@@ -25,6 +25,7 @@ from mininet_topos.spark.options import register as register_spark
 from mininet_topos.topology.plan import PRESETS, LabPlan, parse_splitters, preset
 
 MAX_CONTROLLERS = 7
+"""More standbys would only take memory of this machine."""
 
 _UP_EXAMPLE = """\
 example:

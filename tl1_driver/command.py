@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DONE, WRONG_INPUT = 0, 2
 CHUNK = 1 << 16
+"""Bytes of one read; any size works."""
 STANDARD_INPUT = "-"
 
 _DECODE = """\

@@ -7,6 +7,7 @@ WRAPPING = b" \t\r\n\0\b"
 """Characters that a terminal inserts into an echo when it wraps a line."""
 
 LONGEST_WRAPPING = 4096
+"""Bytes between two pieces of a secret that a switch wraps over lines."""
 
 
 class Mask:

@@ -20,6 +20,7 @@ Chosen = NDArray[np.bool_]
 """A mask of the vertices of a tree."""
 
 ROUNDING = 1e-12
+"""Smaller gains are rounding; without this bound, two trees of equal cost could replace each other forever."""
 
 
 def steiner_tree(costs: Floats, root: int, terminals: Collection[int]) -> Tree:

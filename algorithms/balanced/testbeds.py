@@ -20,6 +20,7 @@ from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Network, UnknownHostError
 
 MEGABIT = 1e6
+"""The papers state rates in Mbit/s."""
 
 SITES = ("amsterdam", "berlin", "brno", "cardiff", "lecce", "poznan", "zurich", "chicago")
 

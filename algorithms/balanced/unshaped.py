@@ -14,6 +14,7 @@ from algorithms.balanced.network import Network
 from algorithms.balanced.plan import MulticastPlan, Tree, ends
 
 ROUNDING = 1e-12
+"""Links whose room differs by rounding alone are full at the same time."""
 
 
 def unshaped(network: Network, trees: Sequence[Tree]) -> MulticastPlan:

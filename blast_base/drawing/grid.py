@@ -16,6 +16,7 @@ _AISLE = 8.0
 """Free space in front of a box, in addition to the turns of its fibers."""
 _BEND = 4.0
 _SHARE_OF_LANES = 0.3
+"""The rest of the width is for the cells."""
 _LANE, _NARROWEST_LANE = 4.0, 0.4
 
 

@@ -36,7 +36,9 @@ _NARROWEST_SPLITTER = 54.0
 _OUTPUTS_ROOM = 1_600.0
 """Total width of the outputs of all splitters above which they are drawn closer together."""
 _RACKS_IN_A_ROW = 16
+"""More racks in a row would be too narrow for their names."""
 _RACKS_LANES_ROOM = 768.0
+"""Width of 16 racks: fibers of several rows run in lanes between them."""
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from blast_client.api.base_error import BlastError
 __all__ = ["DEFAULT_ADDRESS", "DEFAULT_PORT", "Address", "AddressError", "parse_address"]
 
 DEFAULT_PORT = 9090
+"""The port that Apache Thrift's tutorials use."""
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 
 

@@ -32,6 +32,7 @@ Arguments = TypeVarTuple("Arguments")
 
 _LENGTH = struct.Struct("!i")
 _MAX_FRAME_BYTES = 1 << 20
+"""The controller's limit of an answer; a longer one is not from Blast."""
 
 # An event loop holds only weak references to its tasks.
 _running = set[asyncio.Task[None]]()

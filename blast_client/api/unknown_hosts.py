@@ -11,6 +11,7 @@ CODE = "unknown_host"
 """Code of the rejection of a request with an unknown host."""
 
 _MAX_SUGGESTED = 3
+"""Suggestions for more hosts would hide the error."""
 
 
 def hosts_of(fabric: FabricStatus) -> dict[str, str]:

@@ -22,8 +22,10 @@ from blast_client.capacities.by_file import refuse_others
 from blast_client.capacities.capacities import MAX_BYTES, Capacities, InvalidNetworkFileError, read_capacities
 
 TIMEOUT_SECONDS = 60.0
+"""A monitor answers from what it has measured before."""
 
 _READ_BYTES = 1 << 16
+"""One read of a pipe."""
 
 
 class MonitorError(BlastError):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 GROUP = "blast.commands"
 
 _FEW = 12
+"""Names that still fit into a line or two."""
 
 _EXAMPLES = """\
 examples:

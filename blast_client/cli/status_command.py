@@ -21,6 +21,7 @@ from blast_client.cli.terminal import printable_lines, table_width
 
 LIVE = tuple(state for state in PartState if not state.final)
 MAX_LIMIT = 1_000_000
+"""More than any controller keeps."""
 _EXAMPLES = """\
 examples:
   blast status                              pending, configuring and active requests

@@ -14,6 +14,7 @@ TABLE_WIDTH = 100
 """Columns of a table in a file or pipe."""
 
 _NARROWEST = 40
+"""Columns below which a table is unreadable, so lines may wrap."""
 _STRANGE = "\N{REPLACEMENT CHARACTER}"
 
 

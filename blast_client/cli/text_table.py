@@ -10,6 +10,7 @@ from blast_client.cli.terminal import fitted, fitted_in_the_middle, padded, prin
 _MIN_WIDTH = 8
 """Minimum width of a column, unless its header is wider."""
 _MIN_NAME = 20
+"""Columns that keep most names whole in a narrow terminal."""
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], max_width: int = sys.maxsize) -> str:

@@ -13,6 +13,7 @@ from blast_client.fabric.light_svg import line_style
 from blast_client.fabric.svg_pieces import cross
 
 _ROWS = 12
+"""Trees with a row of their own; the picture should stay larger than its legend."""
 
 
 def legend(fabric: FabricStatus, colors: Mapping[int, str], width: float) -> list[str]:

@@ -22,6 +22,7 @@ _LINE_STYLES = {
     "releasing": 'stroke-dasharray="2 5" opacity="0.6"',
 }
 _CORNER = 3.0
+"""Radius in pixels."""
 
 
 def color(number: int) -> str:

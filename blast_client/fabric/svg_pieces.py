@@ -10,6 +10,7 @@ from blast_base.drawing.geometry import Box, Point
 CHARACTER = 0.6
 """Width of a character relative to the font size, rounded up."""
 _SMALLEST_FONT = 8.0
+"""Pixels; smaller text is unreadable, so it may overlap."""
 
 
 class Label:

@@ -35,6 +35,7 @@ Watch = Callable[[Progress], None]
 MAX_AT_ONCE = 8
 """Concurrent broadcasts of this process; others wait. An agent accepts 16 sessions, of all senders together."""
 _LOOK_SECONDS = 0.01
+"""A cancelled transfer ends within this time."""
 _places = threading.BoundedSemaphore(MAX_AT_ONCE)
 
 

@@ -40,6 +40,7 @@ _LIGHT_SHARE = 0.94
 """Share of the optical rate that carries data; the rest is headers, and margin for clocks that differ."""
 
 _MIN_MEASURED_SECONDS = 0.2
+"""A rate that was measured for a shorter time is not reliable."""
 
 
 def grant_seconds(size: int) -> float:

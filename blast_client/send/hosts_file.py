@@ -18,8 +18,11 @@ from blast_client.send.receivers import Receiver, parse_receivers, written
 from blast_transport.base.errors import WrongInputError, sentence
 
 MAX_BYTES = 1 << 20
+"""Room for ten thousand hosts; a larger file is another one, named by mistake."""
 _LONGEST_NAME = 200
+"""With prefix and suffix a name stays within the 255 bytes of file systems."""
 _LONGEST_REASON = 300
+"""Characters in a comment, which should stay a line."""
 
 
 def read_hosts(path: Path) -> list[Receiver]:

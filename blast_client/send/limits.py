@@ -11,6 +11,7 @@ from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT
 LARGEST_WINDOW = 1024
 """Maximum number of concurrent starts; each is a process."""
 LONGEST_START = 3600.0
+"""Seconds; a host that has not started after an hour will not start."""
 
 
 def add_ssh(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from blast_base.endpoint import Endpoint, parse_endpoint
 from blast_client.send.node_sets import check_count, expanded, is_set, split
 
 AGENT_PORT = 9095
+"""Default port of agents."""
 
 _SIGNS = frozenset(" ,@[]")
 """Characters of lists and sets, which names must not contain."""

@@ -28,6 +28,7 @@ MAX_SENDS = 16
 """Maximum number of concurrent transfers; more are refused."""
 
 _LINE_BYTES = 1 << 20
+"""Limit of a line of input, which is held in memory."""
 _IN_MEMORY = Path("/dev/shm")
 _SPOOL = "blast-sender-"
 

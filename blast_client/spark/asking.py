@@ -27,7 +27,9 @@ class CopyKind(StrEnum):
 _SILENCE_SECONDS = 120.0
 """Timeout of an answer; the driver answers within ten seconds once it serves the request."""
 _TRIES = 3
+"""A driver that is busy may refuse a connection once or twice."""
 _STEP = 1 << 20
+"""Bytes of one read."""
 
 
 class DriverAddress(NamedTuple):

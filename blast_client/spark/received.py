@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CLAIM = ".claim"
 _PRIVATE = 0o700
+"""Broadcast values may be confidential: only the user of the executor may read them."""
 
 
 class DestroyedError(BlastError):

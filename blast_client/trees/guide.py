@@ -31,6 +31,7 @@ SETTLED_SECONDS = 1.5
 """Time after which the measured rates of a phase are valid: TCP connections start slowly."""
 
 _LOOK_SECONDS = 0.5
+"""Within this time, the thread notices that the transfer has ended."""
 
 T = TypeVar("T")
 

@@ -27,7 +27,9 @@ from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
 
 PAGE = 1000
+"""Entries of one call: the server returns no more (`rpc/pages.py`)."""
 FOLLOW_SECONDS = 0.5
+"""Seconds between two calls of --follow: a reader notices no delay, and the controller hardly a load."""
 EXAMPLES = """\
 examples:
   blast journal show --follow

@@ -14,6 +14,7 @@ from blast_controller.rpc.clients.tokens import InvalidTokenError, parse_tokens
 from blast_controller.serving.tls import ServerTlsSettings, TlsFileError, server_context
 
 MAX_SECRET_BYTES = 1 << 20
+"""A file of secrets has a line for each client; a larger one is another file, named by mistake."""
 
 
 def read_policy(config: Config) -> AccessPolicy:

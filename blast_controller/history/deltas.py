@@ -11,6 +11,7 @@ REMOVED = ""
 _OWN_NAME = "\x01"
 """Stands for the row's name: JSON has no such character."""
 _LARGEST_ROW = 16 << 20
+"""Bytes of an expanded row: a damaged recording must not fill the memory."""
 
 
 def delta(name: str, before: str | None, after: str | None) -> str:

@@ -17,7 +17,9 @@ from blast_controller.history.encoder import Rows
 Row = JsonObject | None
 _NONE: JsonObject = {}
 MAX_DIFFERENCES = 1000
+"""Sentences for people, who read no more of them."""
 LONGEST_LIST = 8
+"""Names in one sentence, which should fit into two lines of a terminal."""
 
 
 class Difference(NamedTuple):

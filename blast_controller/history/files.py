@@ -19,7 +19,9 @@ from blast_controller.store.sqlite_file import SqliteFaults, connect, typed
 APPLICATION_ID = 0x424C5352
 """Marks an SQLite file as a recording of Blast ("BLSR")."""
 FORMAT = 2
+"""Version of the tables below; a file of another version is refused."""
 PAGE_BYTES = 8192
+"""A compressed block has some kilobytes: larger pages need fewer overflow pages."""
 
 TABLES = (
     # Each row ends with the digest of its values, since SQLite finds a broken page and not a changed value.

@@ -12,6 +12,7 @@ from blast_controller.history.encoder import Difference, Rows
 from blast_controller.history.lines import from_lines, to_lines
 
 TEXT_BYTES = 8 << 20
+"""Bytes of uncompressed text in one image, which a reader holds in memory as a whole."""
 
 
 def image_texts(rows: Mapping[str, str | None]) -> Iterator[str]:

@@ -27,6 +27,7 @@ MAX_BUCKETS = 10_000
 KEPT_STATES = 2
 """The number of states at starts of blocks that are cached for nearby reads."""
 LATEST = (1 << 63) - 1
+"""The largest integer of SQLite: no moment is later."""
 
 
 class _MomentPlace(NamedTuple):

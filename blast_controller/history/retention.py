@@ -32,3 +32,4 @@ class Keep:
 
 
 MIN_BYTES = 1 << 20
+"""Less would not hold one image of a fabric."""

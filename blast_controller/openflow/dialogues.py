@@ -45,8 +45,10 @@ from blast_controller.openflow.vocabulary import (
 )
 
 MAX_RULES = 1_000_000
+"""Far above the tables of switches: a faulty switch must not fill the memory."""
 FENCED = "another controller is the master of this ToR"
 _LAST_XID = 0xFFFF_FFFF
+"""Transaction ids have 32 bits (OpenFlow 1.3, section 7.1)."""
 
 
 def transaction_ids() -> Iterator[int]:

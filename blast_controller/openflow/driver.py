@@ -45,6 +45,7 @@ LOG = logging.getLogger(__name__)
 SPARE_CONNECTIONS = 64
 """Connections of peers that are not configured ToRs, beside two of each ToR."""
 LAST_GENERATION = 0xFFFF_FFFF_FFFF_FFFF
+"""Generations have 64 bits (OpenFlow 1.3, section 7.3.9)."""
 
 
 class OpenFlowDriver:

@@ -13,8 +13,10 @@ from ipaddress import IPv4Address, IPv4Network
 from blast_controller.openflow.rules import Match, Rule, UnknownRule
 
 IPV4 = 0x0800
+"""EtherType of IPv4."""
 _ENTRY = struct.Struct("!HBxIIHHHH4xQQQ")
 _APPLY_ACTIONS = 4
+"""OFPIT_APPLY_ACTIONS."""
 _OUTPUT, _SET_QUEUE, _SET_FIELD = 0, 21, 25
 # OXM headers: class, field, mask and length of the value (table 12).
 _IN_PORT, _ETH_TYPE, _IPV4_SRC, _IPV4_DST = 0x80000004, 0x80000A02, 0x80001604, 0x80001804

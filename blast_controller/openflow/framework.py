@@ -28,6 +28,7 @@ LOG = logging.getLogger(__name__)
 HEADER = struct.Struct("!BBHI")
 """version, type, length (of the whole message, in bytes), transaction id (OpenFlow 1.3.5, section A.1)"""
 SHORTEST_ENTRY = 56
+"""Bytes of a flow entry with an empty match and no instruction (struct ofp_flow_stats)."""
 FRAMEWORK = os.environ.get("BLAST_OPENFLOW_FRAMEWORK", "os-ken")
 
 Fatal = Callable[[BaseException], None]

@@ -11,10 +11,13 @@ import struct
 from blast_controller.openflow.rules import PROBE_ETHERTYPE
 
 MAX_BYTES = 1400
+"""With its head, a probe fits into the MTU of 1500 of any ToR."""
 _HEAD = struct.Struct("!6s6sHIH")
 _TO, _FROM = bytes.fromhex("02b1a5000002"), bytes.fromhex("02b1a5000001")
 _MAGIC = 0xB1A5_0B0E
+"""Distinguishes a probe from foreign frames of this type, which is one for local experiments."""
 _SHORTEST = 60
+"""Bytes of the shortest Ethernet frame, without its checksum."""
 
 
 def probe_frame(payload: bytes) -> bytes:

@@ -47,8 +47,11 @@ StepKey = tuple[int, int]
 MAX_ALARMS = 2048
 """Taken from one message: more than one for each port of the largest switches."""
 SECONDS_TO_CLOSE = 5.0
+"""Seconds for commands in progress; a switch that does not answer must not delay the exit."""
 FIRST_RETRY = 0.2
+"""Seconds to the first new connection: a switch that restarted its agent answers soon."""
 LONGEST_RETRY = 10.0
+"""Seconds between attempts; a switch that returns is used within this time."""
 
 
 @dataclass(frozen=True, slots=True)

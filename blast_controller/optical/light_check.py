@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from tl1_driver.protocol.circuits import Port
 
 POLL_SECONDS = 0.005
+"""A fraction of the switching time that the paper measured (14 ms), and few commands to the switch."""
 
 When = Literal["off", "before_grant", "under_traffic"]
 """A switch may not measure power, measure it always, or only while data flows."""

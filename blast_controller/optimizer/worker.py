@@ -22,6 +22,7 @@ from algorithms.scheduling.contention import Chosen, Contention
 from blast_controller.optimizer.frames import LENGTH, frame
 
 NICENESS = 5
+"""The deciding process has precedence where processors are scarce."""
 Question = tuple[Contention, float, int]
 
 

@@ -17,7 +17,9 @@ from blast_controller.runtime.waiting import Wait
 DEVICES_TIMEOUT = 60.0
 """Seconds for which devices that are not there yet are waited for; then what needs them is left out."""
 LONGEST_PROBING = 3600.0
+"""Seconds for a check of all free fibers of a large fabric."""
 NONCE_BYTES = 32
+"""Unpredictable payload: no host can forge a probe."""
 
 
 def check_fibers(runtime: Runtime) -> None:

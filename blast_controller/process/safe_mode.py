@@ -26,7 +26,9 @@ WITHIN = 60.0
 KEPT = 2
 """Ends in the record: the latest decide."""
 LONGEST_SENTENCE = 500
+"""Characters of an exception in the file, whose text may contain input of clients."""
 MAX_BYTES = 16_384
+"""The file holds a few ends of runs; more of it is not ours."""
 
 
 @dataclass(frozen=True, slots=True)

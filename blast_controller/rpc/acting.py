@@ -19,6 +19,7 @@ from blast_controller.runtime.runtime import CoreContext
 TOKEN_CHARACTERS = 8
 """Of a token's digest, in hexadecimal: enough to find its line in the token file."""
 LONGEST_REASON = 500
+"""Characters in a row of the journal; the reason comes from a client."""
 
 
 def record(context: CoreContext, gate: Gate, connection: Connection, event: object) -> None:

@@ -9,6 +9,7 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.requests import RequestKey
 
 MAX_PER_ACCOUNT = 4096
+"""Requests of waiting clients whose connections are remembered: memory that an account may take."""
 
 
 class Attachments:

@@ -35,6 +35,7 @@ T = TypeVar("T")
 MAX_MARGINS = 500
 """In one grant, so that it stays well below the frame cap, too: of the leaves with the smallest margins."""
 LARGEST_I64 = (1 << 63) - 1
+"""Times without an end are the largest number of the interface."""
 
 
 def bad_text(field: str, sentence: str) -> ttypes.Rejected:

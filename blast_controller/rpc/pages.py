@@ -23,6 +23,7 @@ MAX_WAITING_ON_A_PAGE = 64
 MAX_LOOKED_AT = 10_000
 """Requests that are looked at for one page, whether the filter accepts them or not."""
 LONGEST_CURSOR = 18
+"""Decimal digits of any number below 2**60; longer text is not a cursor of ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from blast_controller.runtime.runtime import CoreContext
 from blast_controller.runtime.waiting import Wait, WaitingCaller
 
 LONGEST_WAIT = 24 * 3600.0
+"""Seconds; a client that waits longer calls again."""
 
 
 def submit(

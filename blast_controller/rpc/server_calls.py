@@ -26,9 +26,13 @@ from blast_controller.rpc.kinds import Announcement
 from blast_controller.runtime.runtime import CoreContext
 
 PROTOCOL = 1
+"""Incremented only for an incompatible change: `features` announce all others."""
 LONGEST_READING = 30.0
+"""Seconds for reading the tables of all devices."""
 LONGEST_PROBING = 3600.0
+"""Seconds for a check of all free fibers of a large fabric."""
 NONCE_BYTES = 32
+"""Unpredictable payload: no host can forge a probe."""
 
 
 def version(services: Services, connection: Connection) -> ttypes.Version:

@@ -18,6 +18,7 @@ from blast_controller.core.snapshot.changes import NOTHING, Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
 
 SECONDS_TO_CLOSE = 5.0
+"""Seconds for the last commit; a disk that hangs must not delay the exit."""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,9 @@ _TLS_CLOSE_SECONDS = 2.0
 _TLS_BUFFER_BYTES = 32_768
 """A TLS record is half of that; asyncio would allocate 256 KiB for every client that begins a handshake."""
 HANDSHAKES = 256
+"""TLS handshakes at a time: each takes CPU time and memory before a client is authenticated."""
 HANDSHAKES_PER_HOST = 128
+"""Half of them, so that one host cannot exclude the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from blast_controller.store.schema import check_is_ours
 from blast_controller.store.sqlite_file import connect
 
 LARGEST = (1 << 63) - 1
+"""The largest integer of SQLite."""
 
 
 class JournalReader:

@@ -16,6 +16,7 @@ from algorithms.b_matching.feasibility import Choose, Feasibility
 from algorithms.b_matching.group import CompetingGroup, directional_ports, shared_ports
 
 SERVERS_PER_RACK = 40
+"""The servers per rack in the simulations of Blast (section VI-A)."""
 FAN_OUT = 4
 
 

@@ -24,6 +24,7 @@ SUFFIXES = frozenset({".py", ".toml", ".json", ".txt"})
 """Of files that results depend on: recorded computation and replication are data beside the code."""
 
 GIT_SECONDS = 10.0
+"""A repository on a slow file system may not delay a simulation longer."""
 
 
 class OtherSoftwareError(InputError):

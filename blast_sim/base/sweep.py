@@ -20,6 +20,7 @@ from blast_sim.base.worker_processes import computed
 from blast_sim.base.wrong_input import InputError, PluginFailedError
 
 CONNECT_SECONDS = 10
+"""A scheduler that does not answer is probably the wrong address."""
 
 
 class NoSchedulerError(Exception):

@@ -22,6 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.2
+"""Progress is shown, and Ctrl-C takes effect, within this time."""
 
 
 class WorkerDiedError(Exception):

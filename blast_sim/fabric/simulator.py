@@ -30,7 +30,9 @@ VARIABLE = "BLAST_RACK_FABRIC"
 """Names another program than the one that is installed."""
 
 CHECK_SECONDS = 60.0
+"""A check builds the trees of all flows, which takes seconds for the largest scenarios."""
 LONGEST_LINE = 65536
+"""A line of progress is short; anything longer is an error of the simulator."""
 
 
 class NoSimulatorError(Exception):

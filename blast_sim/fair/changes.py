@@ -15,7 +15,9 @@ from blast_sim.fair.paths import Numbers, Places
 from blast_sim.fair.sweep import Work
 
 ROUNDING = 1e-12
+"""Links whose levels differ by rounding alone fill at the same time."""
 MAX_STEPS = 64
+"""Each step is exact for at least one more flow, and few are near one level."""
 
 
 @compiled

@@ -15,7 +15,9 @@ from blast_sim.fair.flow_table import FlowTable
 from blast_sim.fair.paths import Links, Numbers, Paths, Places
 
 ROUNDING = 1e-12
+"""Links whose levels differ by rounding alone fill at the same time."""
 STEPS = 4
+"""Few suffice; a link whose level is still too low is looked at again."""
 
 
 def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:

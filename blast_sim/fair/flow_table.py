@@ -13,6 +13,7 @@ from blast_sim.fair.paths import Links, Numbers, Paths, Places, spans
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 MIN_SIZE = 1024
+"""Rows at the beginning; the table doubles when it is full."""
 NO_RATE_YET = np.inf
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from blast_sim.base.wrong_input import InputError, entry_of, list_of, number, whole
 
 MAX_PRICE = 1e9
+"""Larger numbers are mistakes of the unit, as in the bounds below."""
 MAX_PORTS = 1_000_000
 MAX_FAN_OUT = 4096
 MAX_DB = 200.0

@@ -34,6 +34,7 @@ from blast_sim.methods.method import Done, Multicast, World
 __all__ = ["INTERFACE_VERSION", "MethodClass", "MethodFunction", "Policy"]
 
 INTERFACE_VERSION = 1
+"""Incremented for an incompatible change of what plug-ins see."""
 
 
 class MethodFunction(Protocol):

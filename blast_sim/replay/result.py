@@ -24,6 +24,7 @@ from blast_sim.base.report import Row
 from blast_sim.traces.workload import TraceMulticast
 
 FORMAT = 1
+"""Of result files; another one is refused."""
 
 
 @dataclass(frozen=True, slots=True)

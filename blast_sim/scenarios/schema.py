@@ -19,6 +19,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 
 MAX_SITES = 100
+"""The exact planner is meant for some ten sites; its programs grow with the square of their number."""
 
 
 def _one_of(known: Collection[str], kind: Kind | None = None) -> AfterValidator:

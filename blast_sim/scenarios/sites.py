@@ -8,6 +8,7 @@ from algorithms.balanced.network import Network
 from blast_sim.scenarios.schema import SitesSection
 
 MEGABIT = 1e6
+"""Scenarios state rates in Mbit/s."""
 
 
 def hosts_of(sites: SitesSection, root: int = 0) -> Network:

@@ -18,6 +18,7 @@ from pathlib import Path
 from blast_sim.base.wrong_input import InputError, shown
 
 MAX_RACKS = 100_000
+"""Bounds of memory and of the clock for files from elsewhere, as the three below."""
 MAX_COFLOWS = 10_000_000
 MAX_MILLISECONDS = 10**12
 MAX_MEGABYTES = 1e12

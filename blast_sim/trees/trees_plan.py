@@ -32,6 +32,7 @@ from blast_sim.trees.trees_svg import trees_svg
 
 STANDARD_INPUT = "-"
 SHOW_AFTER_SECONDS = 1.0
+"""A plan that is ready sooner needs no progress bar."""
 
 SINGLE_TREE: dict[str, Callable[[Network], MulticastPlan]] = {"bottleneck": bottleneck, "semi-flat": semi_flat}
 

@@ -20,6 +20,7 @@ LINE, INDENT, MARGIN, HEAD = 17.0, 13.0, 18.0, 46.0
 CHARACTER = 6.6
 """Width of a character of a host's name."""
 LONGEST_NAME = 24
+"""Characters in the width of a host."""
 THICKEST, THINNEST = 7.0, 1.2
 
 PLAIN = 'font-size="12"'

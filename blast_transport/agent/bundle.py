@@ -18,6 +18,7 @@ OLDEST_PYTHON = (3, 11)
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _REGULAR_FILE = 0o100644 << 16
+"""Mode -rw-r--r-- in the upper half of the attributes, as zip archives of Unix have it."""
 _SUFFIXES = (".py", ".toml")
 
 # Every Python of the last twenty years must parse this, to report that it is too old.

@@ -18,6 +18,7 @@ LOGGER = "blast.agent"
 FIELDS = "blast_fields"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUIET_SECONDS = 1.0
+"""Between two lines about the same kind of refusal, since clients can cause any number of them."""
 
 log = logging.getLogger(LOGGER)
 

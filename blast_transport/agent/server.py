@@ -57,8 +57,10 @@ _TICK_SECONDS = 1.0
 _FIRST_SECONDS, _IDLE_SECONDS = 60.0, 3600.0
 """Without a word: after a client has proved who it is, and between two sessions of a sender."""
 _REFUSAL_SECONDS = 1.0
+"""For sending a refusal to a client that may not read it."""
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 0.2
+"""Pause while the process has no descriptor left; a shorter one would only use CPU time."""
 
 
 class ServerParts(NamedTuple):

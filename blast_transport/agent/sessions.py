@@ -15,6 +15,7 @@ from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Hello
 
 _MAX_VERDICTS = 256
+"""Results of ended sessions, kept for senders that reconnect."""
 
 
 class Session(Protocol):

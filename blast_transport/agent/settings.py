@@ -38,10 +38,13 @@ FORMATS = ("text", "json")
 
 _MODE = re.compile(r"0?[0-7]{3}")
 _OWNERS = 0o600
+"""Owners must be able to read and write what the agent stores for them."""
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MAX_BYTES = 1 << 60
 _MAX_MILLISECONDS = 3_600_000
+"""An hour; a longer time is a mistake of the unit."""
 _LARGEST_CONNECTIONS = 1 << 16
+"""Each needs a descriptor; a larger number is a mistake."""
 
 
 def _name(written: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 _WAKES = 4096
+"""At once: a wake-up is one byte, and several are read together."""
 
 
 class Waker:

@@ -9,6 +9,7 @@ Range = tuple[int, int]
 """(first, number)."""
 
 _GROWTH = 1 << 12
+"""Marks to add at once to the map of a stream, whose size is unknown."""
 
 
 def runs_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,9 @@ except ImportError:  # A bare host has the standard library alone.
     blake3 = None  # type: ignore[assignment]
 
 DIGEST_BYTES = 16
+"""Finding another block with the digest of a given one takes 2**128 attempts."""
 WHOLE_BYTES = 32
+"""The full length of BLAKE3 and SHA-256."""
 
 Buffer = bytes | bytearray | memoryview
 

@@ -18,6 +18,7 @@ LARGEST_SEGMENT = 65_491
 MAX_SEGMENTS = 64
 """Maximum datagrams of a super-packet in every Linux version (UDP_MAX_SEGMENTS)."""
 MAX_BLOCKS = 1 << 27
+"""Memory: a receiver has a mark and a digest for each block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from blast_transport.credentials.roles import SENDER, ClientRole
 from blast_transport.credentials.tls import TlsFiles, certificate_names, is_certified, tls_reason
 
 _MIN_SECONDS = 0.001
+"""A timeout of 0 would make the socket non-blocking."""
 
 
 class ProvenSocket(socket.socket):

@@ -30,7 +30,9 @@ WELCOME = MAGIC
 """Confirmation of the agent to a client with an accepted certificate."""
 NONCE_BYTES = PROOF_BYTES = 32
 MIN_SECRET_BYTES = 32
+"""The length of the hash, below which HMAC is weaker (RFC 2104, section 3)."""
 MIN_DIFFERENT_BYTES = 8
+"""Rejects secrets that were typed instead of drawn, such as a repeated word."""
 
 _HASH = "sha256"
 _CLIENT_PROOF, _AGENT_PROOF, _SESSION_KEYS = b"blast client proof", b"blast agent proof", b"blast session keys"

@@ -11,6 +11,7 @@ from blast_transport.credentials.authentication import MIN_DIFFERENT_BYTES, MIN_
 from blast_transport.credentials.tls import TlsFiles
 
 _MAX_SECRET_BYTES = 4096
+"""A longer file is not a secret, but another file named by mistake."""
 
 
 @dataclass(frozen=True, slots=True)

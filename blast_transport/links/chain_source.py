@@ -20,6 +20,7 @@ from blast_transport.credentials.roles import SENDER
 from blast_transport.links.dialling import SOURCE, Address, Dialer
 
 _SECONDS = 5.0
+"""For the proofs of both ends, after the connection is open."""
 
 
 class SourceAdmission:

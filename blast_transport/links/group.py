@@ -13,6 +13,7 @@ from blast_transport.wire.messages import Abort, Credit, Demoted, Fin, Hello, Me
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 REPORT_SECONDS = 0.2
+"""Between reports of a rack leader, which stand for those of its members."""
 
 
 class LeaderGroup:

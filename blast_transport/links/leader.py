@@ -26,10 +26,15 @@ from blast_transport.wire.messages import Abort, Demoted, Hello, Message, Phase,
 from blast_transport.wire.relaying import Envelope, Member, Relay, RelayCredit
 
 _DIAL_SECONDS = 2.0
+"""Members are in the same rack."""
 _CREDIT_BYTES = 1 << 16
+"""Credits are returned in lumps: one for each message would double the messages."""
 _WAKES = 4096
+"""At once: a wake-up is one byte, and several are read together."""
 _MAX_WAITING_BYTES = 8 << 20
+"""Memory for a member that reads slowly; it loses its leader beyond."""
 _MAX_TO_SENDER_BYTES = 1 << 20
+"""With more waiting for the sender, the leader stops reading from its members."""
 _READ_ALONG = frozenset(map(type_of, (Hello, Phase, Demoted, Readmitted, Abort)))
 
 

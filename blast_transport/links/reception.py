@@ -18,7 +18,9 @@ from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
 
 _TIMEOUT_SECONDS = 5.0
+"""A connection that does not introduce itself holds a thread."""
 _SECONDS_WITHOUT_ROOM = 0.2
+"""Pause while the process has no descriptor left; a shorter one would only use CPU time."""
 
 
 class Reception:

@@ -10,6 +10,7 @@ from blast_transport.wire.codec import encode
 from blast_transport.wire.messages import Message
 
 _SEND_SECONDS = 2.0
+"""For a last message to a sender that may be gone."""
 
 
 @dataclass(frozen=True, slots=True)

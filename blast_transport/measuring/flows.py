@@ -49,6 +49,7 @@ _OWN_SECONDS = 1.0
 """Time for which hosts may still be busy with a measurement that this commander abandoned."""
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 0.4
 _LATE_SECONDS = 1.0
+"""For the messages at the begin and the end of a measurement."""
 
 
 @dataclass(frozen=True, slots=True)

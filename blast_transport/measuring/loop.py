@@ -15,6 +15,7 @@ Connected = Callable[[socket.socket], None]
 Unconnected = Callable[[str], None]
 
 _WAKES = 4096
+"""At once: a wake-up is one byte, and several are read together."""
 
 
 class Loop:

@@ -15,6 +15,7 @@ SSH_FAILED = 255
 """ssh's own exit status; every other one is that of the remote command."""
 
 _LONGEST_REASON = 300
+"""Characters of what a remote shell prints."""
 
 
 class HostState(Enum):

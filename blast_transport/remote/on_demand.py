@@ -37,7 +37,9 @@ IDLE_SECONDS = 3600.0
 """Time without any connection after which the sender counts as lost, although standard input is open."""
 
 _MAX_BYTES = 1 << 16
+"""Limit of the order, which is one line of JSON."""
 _DISCARD = 9
+"""Nothing is sent there: connecting a UDP socket selects the local address of the route."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,13 @@ IS_INSTALLED = task_self is not None
 """ClusterShell is there."""
 
 _TICK_SECONDS = 0.1
+"""Within this time, Ctrl-C and a timeout take effect."""
 _CONNECT_SECONDS = 10
+"""Of ssh, unless the whole start has less time."""
 _MAX_WORKERS = 1 << 20
+"""No limit of ClusterShell: the window of starts is ours."""
 _MARGIN_SECONDS = 5.0
+"""For processes that end after their connection is closed."""
 # A connection that is cut silently is detected after a quarter of a minute.
 _SSH_OPTIONS = "-oServerAliveInterval=5 -oServerAliveCountMax=3"
 _END = "end"

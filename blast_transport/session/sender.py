@@ -33,7 +33,9 @@ from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.messages import FILE, FOLDER, MAX_HOLE_BLOCKS, MAX_HOLES, Hello
 
 _ETHERNET_MTU = 1500
+"""Without jumbo frames, which an interface announces."""
 _OWNER_BYTES = 16
+"""Drawn, so that no other session can use the connections of this one."""
 
 
 class Sender:

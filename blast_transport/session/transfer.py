@@ -46,7 +46,9 @@ _LOOK_SECONDS = 0.1
 _CREDITS_PER_WINDOW = 3
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
 _DIGESTED_AT_ONCE = 1 << 10
+"""Blocks; the session serves its links in between."""
 _AGAIN_SECONDS = 0.02
+"""While a window is full: shorter pauses use CPU time, longer ones rate."""
 
 
 @dataclass(slots=True)

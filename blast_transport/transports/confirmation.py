@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _TIMEOUT_SECONDS = 1.0
+"""For a report that is on its way when all data has arrived."""
 
 
 class Confirmation:

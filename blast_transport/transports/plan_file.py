@@ -11,6 +11,7 @@ from blast_transport.links.dialling import SOURCE
 from blast_transport.transports.choices import Tree, Trees
 
 _MAX_BYTES = 64 << 20
+"""Memory: a larger file is not a plan."""
 
 
 class PlannedTree(TypedDict):

@@ -36,12 +36,17 @@ from blast_transport.wire.messages import (
 )
 
 VERSION = 8
+"""Of all messages; a receiver rejects another one."""
 DIGESTS_PER_MESSAGE = 1024
+"""16 KiB, so that a message delays no other one for long."""
 RANGES_PER_NACK = 1024
+"""A receiver that lacks more requests the rest later."""
 WORD_BYTES = 1 << 14
+"""Limit of a report of a transport, whose content only that transport knows."""
 PIECES_PER_REPAIR = 2 * MAX_SEGMENTS
 REPAIR_BYTES = MAX_SEGMENTS * LARGEST_SEGMENT
 _JSON_BYTES = 1 << 20
+"""Memory that an unauthenticated client can cause."""
 _MAX_SEGMENTS_ALL = MAX_BLOCKS * MAX_SEGMENTS
 
 FRAME = struct.Struct("<IHH")

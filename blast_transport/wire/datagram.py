@@ -16,9 +16,11 @@ HEADER = struct.Struct("<IIQ")
 """session, flags, segment."""
 
 LARGEST_UDP_PAYLOAD = 65507
+"""An IPv4 packet has at most 65,535 bytes with its headers (RFC 791)."""
 IP_UDP_HEADERS = 20 + 8
 _ETHERNET_HEADER = 14
 _SMALLEST_MTU = 576
+"""Every IPv4 host accepts packets of this size (RFC 791, section 3.1)."""
 
 
 def segment_size_for(mtu: int) -> int:

@@ -12,7 +12,9 @@ from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.wire.codec import FRAME, VERSION
 
 TOKEN_BYTES = 16
+"""Drawn by the sender: no other host can guess it."""
 TEXT_BYTES = 255
+"""Bytes of a name, which a client sends before it is authenticated."""
 
 _JOIN = struct.Struct(f"<II{TOKEN_BYTES}s")
 

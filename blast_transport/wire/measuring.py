@@ -31,8 +31,10 @@ MAX_RATE = 1e15
 """Bits/s."""
 
 _MAX_REASON = 1000
+"""Characters of a sentence from the other side."""
 _MEASURE_BYTES = 1 << 16
 _REASON_BYTES = 1 << 14
+"""Memory that the other side can cause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ from blast_transport.wire.codec import FRAME, LARGEST_BODY, FrameDecoder, Messag
 from blast_transport.wire.fields import from_json, to_json
 
 MAX_MEMBERS = 256
+"""Members of one rack leader, which serves each of them."""
 RELAY_TYPE = 64
+"""Numbers from 64 on are those of rack leaders' messages."""
 
 _MEMBER = struct.Struct("<H")
 _CREDIT = struct.Struct("<HI")
@@ -26,6 +28,7 @@ _GROUP = struct.Struct("<IQQ")
 _ROW = struct.Struct("<HQQQ")
 _SESSION = struct.Struct("<I")
 _JSON_BYTES = 1 << 16
+"""Memory that the other side can cause."""
 
 
 @dataclass(frozen=True, slots=True)

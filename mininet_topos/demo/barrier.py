@@ -16,6 +16,7 @@ HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 0, 1, 2
 _HEADER = struct.Struct("!BBHI")
 _RUN_FOLDER = Path(os.environ.get("OVS_RUNDIR", "/var/run/openvswitch"))
 _TIMEOUT_SECONDS = 60.0
+"""A switch of this machine that takes longer is broken."""
 
 
 class BarrierProbe:

@@ -21,6 +21,7 @@ _TIMEOUT_SECONDS = 60.0
 """Upper bound of a wait, in seconds."""
 _DESTINATION = slice(30, 34)
 _OUTGOING = 4
+"""PACKET_OUTGOING of Linux: packets that the host itself sends."""
 
 
 class Captures:

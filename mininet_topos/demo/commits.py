@@ -26,6 +26,7 @@ from mininet_topos.kernel.errors import DemoError
 
 GRANTED = "granted"
 _ROOM_BYTES = 2_000_000
+"""The file grows before the measurement, so that commits do not extend it."""
 
 Commit = tuple[Record, ...]
 

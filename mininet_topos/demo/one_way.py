@@ -11,6 +11,7 @@ from mininet_topos.demo.stage import Stage
 from mininet_topos.kernel.namespace import open_socket
 
 PACKETS = 20
+"""Enough to see that none, or all, arrive."""
 _GROUP_MAC_PREFIX = b"\x01\x00\x5e"
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GRANT_SECONDS = _SETTLE_SECONDS = 60.0
 """Upper bound of waits, in seconds."""
 _POLL_SECONDS = 0.002
+"""Fine enough for latencies of some milliseconds."""
 _IDLE = "idle"
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from mininet_topos.kernel.namespace import open_socket, run_in_network_of
 
 _BYTES = 1 << 16
+"""One read."""
 _BACKLOG = 64
+"""Clients that reconnect at once when the gate opens."""
 
 
 class TrafficGate:

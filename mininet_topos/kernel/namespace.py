@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from mininet_topos.kernel.errors import HostError
 
 _CLONE_NEWNET = 0x40000000
+"""Of Linux (sched.h); the os module has it only from Python 3.12 on."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 T = TypeVar("T")

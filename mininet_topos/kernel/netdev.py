@@ -13,6 +13,7 @@ from mininet_topos.kernel.errors import HostError
 _INTERRUPTED = "Dump was interrupted and may be inconsistent."
 """Message of `ip` and `tc` if interfaces appear or disappear while they list them, even if only for their names."""
 _LOOKS = 100
+"""Interfaces disappear a moment after their namespace."""
 
 
 def batch(tool: str, lines: Iterable[str], namespace_pid: int | None = None) -> None:

@@ -16,6 +16,7 @@ from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.kernel.names import MARK
 
 _STOP_SECONDS = 20.0
+"""For an orderly end on a busy machine; then the process is killed."""
 
 
 class LabProcess:

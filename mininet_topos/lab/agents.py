@@ -15,9 +15,12 @@ from typing import Protocol
 from mininet_topos.kernel.process import LabProcess
 
 PORT = 9095
+"""The default port of agents."""
 BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 _READY_SECONDS = 120.0
+"""Many agents start at once on few processors."""
 _SECRET_BYTES = 48
+"""More than the 32 that agents require."""
 
 
 class LocalHosts(Protocol):

@@ -39,7 +39,9 @@ from mininet_topos.topology.optical_node import OpticalSwitch
 from mininet_topos.topology.plan import OPTICAL_SWITCH, LabPlan
 
 _CONTROLLER_SECONDS = 120.0
+"""The largest labs read hundreds of devices first, on few processors."""
 _CORE_SECONDS = 60.0
+"""For the bridges of the packet network to forward."""
 
 ControllerCommand = Callable[[Path], list[str]]
 """From the path of a configuration file to the command that runs a controller with it."""

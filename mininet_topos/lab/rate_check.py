@@ -19,10 +19,15 @@ from mininet_topos.kernel.errors import RateTooHighError
 from mininet_topos.topology.plan import REAL_RATE_MBPS
 
 LARGEST_LOSS = 0.001
+"""A share; the packet loss of a shaped link that carries less than its rate."""
 _RECEIVE_BUFFER = 8 << 20
+"""The receiver must not lose datagrams itself."""
 _SETTLE_SECONDS = 0.3
+"""After the last datagram, none is on its way any longer."""
 _FRAME_OVERHEAD = 14 + 20 + 8
+"""Headers of Ethernet, IPv4 and UDP."""
 _SO_RCVBUFFORCE = 33
+"""Of Linux; the socket module lacks it."""
 
 
 class OpenSocket(Protocol):

@@ -19,6 +19,7 @@ ROOT = Path("/run/blast-lab")
 _MEMORY = Path("/dev/shm")
 _STATE = "lab.json"
 _ATTEMPTS = 1000
+"""More labs than fit on a machine."""
 
 
 def claim() -> Names:

@@ -24,6 +24,7 @@ MAX_HOSTS = 64
 MIN_BPS, MAX_BPS = 100e3, 1e9
 """Slower than a frame in a tenth of a second is dead to TCP; faster is more than the kernel shapes well."""
 MAX_ONE_WAY_MS = 1000.0
+"""The relay holds all packets on their way in memory."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 """Hosts have folders and files that are called so, and stand in lists."""

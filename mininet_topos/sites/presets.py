@@ -8,6 +8,7 @@ from algorithms.balanced import testbeds
 from mininet_topos.sites.plan import Pair, SharedLink, SitesPlan, from_network
 
 _MBPS = 1e6
+"""The papers state rates in Mbit/s."""
 
 
 def figure2() -> SitesPlan:

@@ -38,6 +38,7 @@ INTERFACE = "eth0"
 _NETWORK = "10.79.0.0/16"
 _BRIDGE, _FAR = "core", "far"
 _RELAY_SECONDS = 30.0
+"""A Python process starts, on a busy machine."""
 
 
 class Sites:

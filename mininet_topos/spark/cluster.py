@@ -36,7 +36,9 @@ MASTER_PORT, _PAGE_PORT = 7077, 8080
 WORKER_MEMORY = "16g"
 """Maximum memory of a worker's executor: more than any job requests, so that the job alone sets its size."""
 _READY_SECONDS = 180.0
+"""Java processes start at once on few processors."""
 _POLL_SECONDS = 0.5
+"""Within this time, Ctrl-C takes effect."""
 _DAEMON_MEMORY = "256m"
 _EVENTS = "events"
 

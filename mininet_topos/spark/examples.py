@@ -69,6 +69,7 @@ class Example:
 
 
 _SPARK_HEAP = 512 << 20
+"""The memory that Spark needs by itself; it refuses to start with less than 450 MiB."""
 
 
 def _als_arguments(size: ExampleSize) -> Sequence[str]:

@@ -14,7 +14,9 @@ from typing import Protocol
 from mininet_topos.kernel.errors import ProcessError
 
 _STOP_SECONDS = 20.0
+"""For an orderly end on a busy machine; then the process is killed."""
 _TAIL_BYTES = 4096
+"""The end of the log, which has the error."""
 
 
 @dataclass(frozen=True)

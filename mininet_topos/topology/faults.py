@@ -25,6 +25,7 @@ from tl1_driver.protocol.circuits import Circuit, Port
 from tl1_driver.protocol.messages import Severity
 
 _ANSWER_SECONDS = 60.0
+"""Changes of a switch wait for its commands in progress."""
 
 
 def fiber(plan: LabPlan, element: str) -> Port:

@@ -14,6 +14,7 @@ from mininet_topos.topology.nodes import NamespaceSwitch
 from mininet_topos.topology.optical_fabric import EmulatedSplitter
 
 _READY_SECONDS = 60.0
+"""A Python process starts, on a busy machine."""
 
 
 class OpticalSwitch(NamespaceSwitch):

@@ -26,6 +26,7 @@ REAL_RATE_MBPS = 10_000.0
 OPTICAL_SWITCH = "ocs1"
 
 _PORTS_PER_RACK = 100
+"""Port numbers of racks that share a datapath: hosts from 1 on, the uplink 90, optical ports above."""
 _UPLINK = 90
 _LARGEST_SPLITTER = 64
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from mininet_topos.kernel.errors import PlanError
 
 MAX_TREES = 4
+"""Ports 95 to 98 of a rack are for them."""
 MAX_LEAVES = 64
 _FIRST_PORT = 95
 _END = re.compile(r"r([1-9]\d{0,3})(?:h([1-9]\d{0,3}))?")

@@ -21,6 +21,8 @@ PRODUCTION = (
 MAX_FILES, MAX_TEST_FILES = 25, 30
 SMALL_LINES, MAX_SMALL_FILES = 40, 120
 MAX_ANY = 60
+MAX_UNEXPLAINED = 51
+"""Numeric constants without a reason: units, and values whose name is their reason."""
 GENERATED = ("blast_controller/store/etcd/proto/etcd_pb2",)
 JAVA = ROOT / "clients" / "java"
 
@@ -52,6 +54,44 @@ def test_any_is_rare() -> None:
     trees = [ast.parse(path.read_text()) for path in production()]
     uses = sum(isinstance(node, ast.Name) and node.id == "Any" for tree in trees for node in ast.walk(tree))
     assert uses <= MAX_ANY
+
+
+def test_constants_have_reasons() -> None:
+    """A docstring after a number, or after a group of them; or a comment."""
+    assert sum(len(unexplained(path.read_text())) for path in production()) <= MAX_UNEXPLAINED
+
+
+def unexplained(source: str) -> list[str]:
+    """Return the numeric constants of a module without a reason."""
+    lines, body = source.splitlines(), ast.parse(source).body
+    found, group = list[str](), list[str]()
+    for statement, following in zip(body, [*body[1:], None], strict=True):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Name):
+            group = []
+            continue
+        commented = "#" in lines[statement.lineno - 1] or lines[statement.lineno - 2].lstrip().startswith("#")
+        if re.fullmatch(r"_?[A-Z][A-Z0-9_]*", target.id) and is_number(statement.value) and not commented:
+            group.append(target.id)
+        adjacent = following is not None and following.lineno == (statement.end_lineno or 0) + 1
+        if not adjacent or not isinstance(following, ast.Assign):
+            if not (adjacent and isinstance(following, ast.Expr)):
+                found += group
+            group = []
+    return found
+
+
+def is_number(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant(value=bool()):
+            return False
+        case ast.Constant(value=int() | float()):
+            return True
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) and is_number(right)
+        case ast.UnaryOp(operand=operand):
+            return is_number(operand)
+    return False
 
 
 def rust_modules(source: Path) -> dict[str, set[str]]:

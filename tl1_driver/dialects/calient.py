@@ -31,6 +31,7 @@ from tl1_driver.protocol.procedure import Procedure, confirmed, pause, rows
 PORTS_PER_CARD = 8
 CARDS_PER_MODULE = 8
 LARGEST = 640
+"""Ports of the largest switch with these names, 10 modules of 8 cards of 8 ports."""
 ALL_PORTS = "0"
 
 _NAME = re.compile(r"([0-9A-Za-z.]{1,32})([>-])([0-9A-Za-z.]{1,32})")

@@ -20,6 +20,7 @@ from tl1_driver.protocol.session import Wire
 FIRST_INPUT = 10000
 FIRST_OUTPUT = 20000
 PORTS_PER_SIDE = 9999
+"""Port names have five digits, of which the first is the side."""
 NOT_CONNECTED = "single"
 
 

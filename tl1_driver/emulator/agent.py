@@ -32,6 +32,7 @@ __all__ = ["Apply", "EmulatedSwitch", "Faults", "Port", "PowerModel"]
 log = logging.getLogger(__name__)
 
 FIRST_ESTIMATE = 0.003
+"""Seconds that a command is expected to take before any was measured."""
 NOT_LOGGED_IN = "PLNA"
 WRONG_USER = "PIUI"
 NO_CTAG = "0"

@@ -9,6 +9,7 @@ from tl1_driver.protocol.payload import parameters, split_blocks, unquote
 from tl1_driver.protocol.scanner import COMMAND, Scanner, SegmentEnd
 
 COMMAND_LIMIT = 8192
+"""Bytes of a command; the client sends no longer ones."""
 NOT_A_COMMAND = "IICM"
 BAD_PARAMETER = "IPNV"
 

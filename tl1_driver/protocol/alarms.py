@@ -14,6 +14,7 @@ from tl1_driver.protocol.payload import split_blocks, unquote
 
 CLEARED = "CL"
 DIRECTION = 6
+"""Position of the direction in the text block of an alarm."""
 RECEIVED = "RCV"
 LEAVING = "TRMT"
 

@@ -40,8 +40,11 @@ RECEIVE_LIMIT = 1 << 20
 """Default size limit of a message in bytes: a full list of a 320-port switch takes about 37 kB."""
 
 UNPARSED_BYTES = 200
+"""Bytes of invalid text that an error repeats."""
 UNFINISHED_PARTS = 64
+"""Messages in parts (`>`) at a time: memory that a faulty switch may take."""
 LONGEST_SID = 256
+"""Characters of a name of a switch; a longer line is not the head of a message."""
 
 _BLANKS = b" \t\0"
 _NOISE = re.compile(

@@ -11,6 +11,7 @@ from blast_controller.core.model.wording import duration, speed
 LEASE_MARGIN = 0.1
 """Seconds that a lease of a part that may be paused is longer than what is to be sent in it takes."""
 MIN_SHARE_OF_LINE = 1e-3
+"""Default of the minimum rate: a request of a slower sender would hold its tree for hours."""
 
 
 def rate_of(request: MulticastRequest, fabric: Fabric) -> float:

@@ -17,7 +17,9 @@ log = logging.getLogger(__name__)
 
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 MAX_BYTES = 16_384
+"""Bytes of a body: the page's largest command has a reason of 300 characters."""
 SECONDS_TO_SEND = 10.0
+"""A client that sends its body slowly would hold its connection."""
 
 Page = Callable[[Request], Awaitable[Response]]
 

@@ -1,7 +1,7 @@
 """Limits of connections and requests by host and account, so that no client blocks others.
 
-A connection is a guest (`serving/admission_slots.py`) until one of its requests is authenticated, and stays one while it requests only
-public resources: static files, health. Thus slow readers of either kind cannot starve the other.
+A connection is a guest (`serving/admission_slots.py`) until one of its requests is authenticated, and stays one while
+it requests only public resources: static files, health. Thus slow readers of either kind cannot starve the other.
 """
 
 from __future__ import annotations

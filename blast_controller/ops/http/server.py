@@ -21,8 +21,11 @@ from blast_controller.serving.tls import ServerTlsSettings
 _log = logging.getLogger(__name__)
 
 HEAD_BYTES = 16_384
+"""Bytes of a request line and its headers, as in other servers."""
 IDLE_SECONDS = 5.0
+"""Browsers and Prometheus open a new connection at no cost; an idle one takes a slot."""
 GRACE = 1.0
+"""Seconds for answers in progress when the server closes."""
 
 
 class HttpServer:

@@ -16,6 +16,7 @@ COOKIE = "blast_session"
 MAX_SESSIONS, MAX_PER_TOKEN = 256, 16
 """The limits of all sessions, and of one token; the least recently used one is dropped."""
 IDLE_SECONDS = 12 * 3600.0
+"""A working day, after which an operator logs in again."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from blast_controller.ops.live.calling import Call, called
 
 Given = JsonObject
 LONGEST_REASON = 300
+"""Characters, so that a reason fits into a row of the page."""
 
 
 @dataclass(frozen=True, slots=True)

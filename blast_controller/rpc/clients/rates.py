@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 MAX_ACCOUNTS = 10_000
+"""Memory: accounts are addresses where clients need no login."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from blast_controller.serving.tls import ServerTlsSettings
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 1024
+"""Connections that the kernel holds while the loop is busy: a thousand clients reconnect after a restart."""
 
 
 @dataclass(frozen=True, slots=True)

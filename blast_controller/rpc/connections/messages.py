@@ -49,6 +49,7 @@ _HEADER_BYTES = 256
 # Of a binary message: its version, an unused byte, its type, and the length of the name that follows.
 _BINARY_START = struct.Struct("!HxBI")
 _BINARY_VERSION = 0x8001
+"""First bytes of a call in the strict binary protocol of Thrift."""
 _SEQUENCE = struct.Struct("!i")
 
 _UNREADABLE = (

@@ -33,7 +33,9 @@ _CALLS_WAITING = 32
 _WAITS_ENDED_AT_ONCE = 32
 """When a client is gone; others have their turn before the next ones are ended."""
 _SECONDS_TO_READ_REPLIES = 30.0
+"""A client that does not read its replies holds their memory."""
 _SECONDS_TO_READ_REFUSAL = 1.0
+"""Without a pause, the reset of the connection would overtake the refusal."""
 
 
 class _Closed(asyncio.Transport):

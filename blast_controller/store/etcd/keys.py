@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST = (1 << 63) - 1
+"""Sequence numbers are signed integers of 64 bits, as in SQLite."""
 DEFAULT_PREFIX = "/blast/"
 
 

@@ -60,6 +60,7 @@ OF_CLUSTERS = ("clusters", "nodes")
 SAME_PLAN = 0.05
 """Maximum relative difference between the plan of a measurement and ours: beyond, the network was another one."""
 MAX_ROWS = 100_000
+"""Far above the results of the benchmarks; a longer file is another one."""
 
 MEGABYTES = 8e6 / 10
 """bit/s of a MB/s of the paper's clusters, at a tenth."""

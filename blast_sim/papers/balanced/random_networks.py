@@ -22,6 +22,7 @@ from blast_sim.base.report import Row
 from blast_sim.base.worker_processes import computed
 
 NETWORKS = 500
+"""Enough for a stable distribution; each takes some milliseconds."""
 QUICK_NETWORKS = 20
 
 PAPERS_GAIN = 0.5

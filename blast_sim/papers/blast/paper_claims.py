@@ -18,6 +18,7 @@ STATED_RATIOS: Mapping[str, float] = {"hdfs": 102.0, "overlay": 37.0}
 """By how much Blast is faster at most on the non-blocking core; read here as under heavy load."""
 
 SAME = 1e-9
+"""Rounding of sums of flows."""
 
 Times = Mapping[tuple[str, str, str], float]
 """Seconds by (method, network, background)."""

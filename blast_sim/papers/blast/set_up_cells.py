@@ -11,6 +11,7 @@ from blast_sim.flow.optics import WITHOUT_OPTICAL_SWITCH_SECONDS
 from blast_sim.scenarios.loading import find, load
 
 LINE_GBPS = 10.0
+"""The rate of a server of the paper."""
 DEFAULT_MS = 1000 * WITHOUT_OPTICAL_SWITCH_SECONDS
 SET_UPS_MS = (0.0, 1.0, 3.0, 10.0, DEFAULT_MS, 30.0, 60.0, 100.0, 300.0, 1000.0, 10_000.0, 100_000.0)
 QUICK_SET_UPS_MS = (0.0, 1.0, 30.0, 1000.0, 100_000.0)

@@ -22,6 +22,7 @@ from blast_sim.papers.rack_fabric.with_light import rows
 from blast_sim.papers.saving import gallery_of, save
 
 SEED = 1
+"""Figures show one seed; benchmarks/simulators/rack_fabric_claims.py tries others."""
 CLAIMS = "fabric-claims.csv"
 CLAIM_EXPERIMENTS = "fabric-experiments.csv"
 

@@ -11,6 +11,7 @@ Terminal = Sequence[int]
 LINE_GBPS = 99.0
 """Rate that a source of the paper offers to its line of 100 Gb/s."""
 FRAME_BYTES = 1522
+"""The largest Ethernet frame with a VLAN tag, as in the paper."""
 SIZES = (512, 1022, 1522, 9022)
 SOURCE = (0, 0)
 LOCAL = ((0, 1), (0, 2), (0, 3), (0, 4))

@@ -16,6 +16,7 @@ SOURCE_GBPS = 30.0
 REPORTED_GBPS = 83.0
 """Mean receive throughput at destinations in section 5.2."""
 TOLERANCE = 0.05
+"""Values read from a printed figure are not more exact."""
 DRAWS = range(1, 6)
 KB = 1024
 

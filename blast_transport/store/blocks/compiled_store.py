@@ -21,6 +21,7 @@ from blast_transport.store.targets.file_target import FileTarget
 from blast_transport.store.targets.target import Buffer, Target
 
 _RUNS_AT_ONCE = 1024
+"""Runs in one answer of the engine, whose memory it bounds."""
 
 Run = tuple[int, int]
 """(first, behind the last)."""

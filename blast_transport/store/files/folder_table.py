@@ -37,6 +37,7 @@ _HEAD = struct.Struct("<8sHII")
 _ENTRY = struct.Struct("<BHqQHH")
 HEAD_BYTES = _HEAD.size
 _MAX_TIME = 1 << 62
+"""Nanoseconds that fit into the 64 bits of the table, whatever is added to them."""
 
 
 class EntryKind(IntEnum):

@@ -15,6 +15,7 @@ from blast_transport.store.blocks.zero_digests import ZeroDigests
 from blast_transport.store.sources.source import Source
 
 _IMAGES = 32
+"""Blocks kept in memory: receivers request the same repairs within a short time."""
 
 
 class BlockReader:

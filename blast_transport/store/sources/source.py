@@ -25,7 +25,9 @@ AtEnd = Callable[[Callable[[], None]], None]
 """Called at the end of the stream, with its cause, possibly from any thread, and possibly never."""
 
 RING_BYTES = 64 << 20
+"""Data of a stream that a slow receiver may still request."""
 _READ_BYTES = 1 << 20
+"""At most one read, so that others can take data soon."""
 
 
 class Source(Protocol):

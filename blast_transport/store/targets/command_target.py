@@ -28,6 +28,7 @@ _KILL_SECONDS = 5.0
 _STATUS_SECONDS = 1.0
 """Seconds to end for a command that has closed its input."""
 _OUR_ERRORS = 2
+"""The descriptor of standard error."""
 
 
 class TargetCommand(Protocol):

@@ -32,7 +32,9 @@ from blast_transport.store.targets.file_target import FileTarget
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
+"""Bytes of one read."""
 _ALONE = 0o700
+"""Until it is complete, no other user may use the folder."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 

@@ -16,6 +16,7 @@ _LONGEST = 200
 _END_SECONDS = 0.5
 """Time in which the remaining output of an ended process is read."""
 _LOOK_MS = 200.0
+"""Within this time, the reader ends after the process."""
 
 
 class StderrTail:

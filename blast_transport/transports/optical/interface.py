@@ -14,10 +14,14 @@ _SIOCGIFCONF = 0x8912
 _SIOCGIFMTU = 0x8921
 _IFREQ = struct.Struct("16s16s8x")
 _MAX_ADDRESSES = 4096
+"""The kernel fills the table as far as it reaches."""
 _SO_RCVBUFFORCE = 33
+"""Of Linux; the socket module lacks it."""
 _IP_MULTICAST_ALL = 49
 _RECEIVE_BUFFER = 8 << 20
+"""A receiver that does not run for 6 ms at 10 Gbit/s loses no datagram."""
 _TTL = 1
+"""Light trees have no router."""
 
 
 def interface_mtu(address: str) -> int:

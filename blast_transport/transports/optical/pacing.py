@@ -19,6 +19,7 @@ _QUEUE_SHARE = 1 / 2
 """Share of the smallest queue on the path that a burst may fill: it has drained while a receiver blocked the window."""
 
 _MEMORY_SECONDS = 0.05
+"""Time in which a late wake-up may be made up for."""
 
 
 def check_rate(rate: float) -> None:

@@ -20,8 +20,11 @@ from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import Phase
 
 _DARK_SECONDS = 1.0
+"""Between looks while there is no grant; an event ends the wait."""
 _BLOCKED_SECONDS = 0.02
+"""While the window is full: a credit usually ends the wait."""
 _STREAM_SECONDS = 0.5
+"""While a stream has no data: new data ends the wait."""
 # A machine that cannot keep up with the rate must still read the receivers' messages.
 _BURSTS_PER_STEP = 16
 SHORTEST_WAIT = 0.00025

@@ -25,6 +25,7 @@ from blast_transport.transports.pipeline.runner import Runner
 from blast_transport.transports.pipeline.successor import Successor
 
 _PIECES_PER_STEP = 4
+"""Pieces before other work is done, so that neither waits long."""
 
 
 class PipelineSource(Runner):

@@ -32,6 +32,7 @@ from blast_transport.transports.pipeline.protocol.phase import PipelinePhase
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _PIECES_PER_STEP = 8
+"""Pieces before other work is done, so that neither waits long."""
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ from collections import deque
 INTERVALS = 4
 """Intervals of the reported mean: about a second."""
 _MAX_OF_THE_TIME = 0.5
+"""A flow that is held up longer is limited by its receiver, not by its path."""
 
 
 class Meter:

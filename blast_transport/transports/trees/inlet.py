@@ -26,6 +26,7 @@ _IN, _OUT = select.POLLIN, select.POLLOUT
 _TAKEN_SECONDS = 0.01
 """Interval of EdgeCredits, unless all is acknowledged: each costs both ends a wake-up."""
 _WORDS_BYTES = 1 << 16
+"""Control messages to send in one step."""
 
 
 class Inlet:

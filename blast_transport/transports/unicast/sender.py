@@ -12,7 +12,9 @@ from blast_transport.transports.sending import SendingContext, SendingEvent, Sen
 from blast_transport.wire.messages import Phase
 
 _BLOCKS_PER_STEP = 32
+"""Blocks before other work is done, so that neither waits long."""
 _IDLE_SECONDS = 0.5
+"""Between looks while nothing is to be digested; an event ends the wait."""
 
 
 class UnicastSender(SendingTransport):

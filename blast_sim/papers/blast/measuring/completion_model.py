@@ -22,7 +22,9 @@ from algorithms.scheduling.selection import Selection
 
 RACKS = 120
 MEGABYTES_PER_SECOND = 1250.0
+"""10 Gbit/s, the rate of an optical port in the paper."""
 SET_UP = 0.025
+"""Seconds; the paper measures less than 25 ms (section V-B)."""
 FAN_OUT = 4
 CLOSED_SECONDS = 300.0
 CLOSED_JOBS = 100

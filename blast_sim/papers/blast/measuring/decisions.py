@@ -27,6 +27,7 @@ from blast_sim.scenarios.loading import find, load
 DECISIONS = ((120, 36), (1000, 300), (10_000, 3000))
 """Racks and concurrent requests: three per ten racks, as in Figure 4."""
 REPEATS = 3
+"""The fastest of them counts: other processes only add time."""
 MAX_LOAD = 0.5
 RECORD = Path(blast_sim.controller.__path__[0]) / "recorded_compute.toml"
 

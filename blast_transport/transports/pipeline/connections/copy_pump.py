@@ -20,7 +20,9 @@ REPLAY_BYTES = 32 << 20
 """Bytes that are kept: enough to survive a node that dies with the data in its own and its neighbors' kernel buffers.
 """
 _MAX_WAITING = 8 << 20
+"""Memory for a store that is slower than the network."""
 _MAX_EARLY = 64 << 20
+"""Memory for data that arrives before earlier data, at a target that takes it in order."""
 
 
 class Replay:

@@ -30,6 +30,7 @@ from blast_transport.transports.pipeline.connections.pump import FrameReader, Fr
 _BLOCKS = 16
 """Maximum bytes of one write: about the size of a processor's cache, and a slow disk must not delay heartbeats."""
 _MAX_WAITING = 32 << 20
+"""Memory for a disk that is slower than the network."""
 
 
 class FileIntake:

@@ -23,7 +23,9 @@ CHUNK_BYTES = 1 << 20
 
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MAX_QUEUED = 64
+"""Messages for a neighbor that does not read; beyond, it is lost."""
 _RECEIVE_BYTES = 1 << 16
+"""One read, of control messages at most."""
 
 
 class Link:

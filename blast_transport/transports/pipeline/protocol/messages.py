@@ -23,7 +23,9 @@ from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Jo
 from blast_transport.wire.reasons import safe_reason
 
 LARGEST_CHUNK = 16 << 20
+"""Announced bytes of data, which a node checks before it reads them."""
 MAX_NODES = 1 << 16
+"""Bounds the memory of a report, which may name every node."""
 
 _OFFSET = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")

@@ -12,6 +12,7 @@ from blast_transport.wire.reasons import safe_reason
 MAX_REPORTED = 100
 """Maximum flows and lost neighbors in one report; larger plans are measured in part."""
 _TEXT = 80
+"""Characters of a reason in a report of many losses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ MAX_STREAMS = 8
 MAX_RANGES = 1 << 12
 """Blocks that a child holds beyond these ranges are sent again."""
 TEXT_BYTES = 255
+"""Bytes of a reason: memory that the other side can cause."""
 
 _OPEN = struct.Struct("<HB")
 _NUMBER = struct.Struct("<Q")
@@ -31,6 +32,7 @@ _CREDIT = struct.Struct("<QB")
 _RANGE = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<IHHQ")
 _BLOCK_TYPE = 50
+"""Numbers from 50 on are those of this transport."""
 
 
 @dataclass(frozen=True, slots=True)
