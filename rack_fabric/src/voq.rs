@@ -1,4 +1,8 @@
 //! Virtual output queues (section 2.2): the copies at one port for one egress port and lane, first come, first served.
+//!
+//! A queue that is too long drops a copy at its head or at its tail (section 4.1). Head drop discards the first copy that
+//! has not begun and was not sent before. A retransmission is never dropped, because its egress port waits for its
+//! number.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,11 @@
 """Reconciliation: differences between the actual and the intended state of devices, and the steps that repair them.
 
-A reading is older than the answer to an outstanding command, so it is not used for that command's reservation.
+Theory of operation. A device is read when its session begins, when an operator requests it, and in every audit. Each
+live reservation knows its intended state on the device; its rules carry its number, and its circuits are recognized by
+their ends. The difference becomes one step of the reservation, as if it had changed. Rules of reservations that no
+longer live are deleted; circuits that Blast did not make are foreign, and are reported, never touched. A circuit that
+an earlier command made after its reservation had ended (`late_writes.py`) is removed. A reading is older than the
+answer to an outstanding command, so it is not used for that command's reservation.
 """
 
 from __future__ import annotations
