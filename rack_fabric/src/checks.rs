@@ -1,7 +1,7 @@
 //! Checks of a scenario: each refusal names the key and the bound.
 
 use crate::frames::MAX_PACKETS;
-use crate::scenario::*;
+use crate::scenario::{Flow, Scenario, Spread, Tree};
 use crate::wrong::{Step, Wrong};
 
 /// A packet's place in the bit mask of a frame.
