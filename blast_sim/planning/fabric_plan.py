@@ -37,7 +37,7 @@ RATES = (0.001, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0)
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
-    """The input of a plan: samples of the workload (their own ports and splitters do not count) and what is on offer.
+    """The input of a plan: samples of the workload, without their own ports and splitters, and the offers.
 
     `max_splitters_per_tree` in a tree (None: no limit), `packed` counting of switch ports (see `Hardware`).
     """

@@ -1,4 +1,4 @@
-"""Basics of all packages: errors by responsibility, threads, precedence of packets, reports.
+"""Basics of the transport: errors by responsibility, engines, threads, precedence of packets, reports.
 
-Start with `errors.py`. Imports nothing of ours; every part of `blast_transport` may import it.
+Start with `errors.py`. Imports `blast_base` at most; every part of `blast_transport` may import it.
 """
