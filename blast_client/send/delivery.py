@@ -165,11 +165,11 @@ class _Part(PartSending):
         super().__init__(controller, request, 0, request.receivers, Route(first, packets))
         self._begun: tuple[float, int] | None = None if isinstance(first, OpticalChoice) else (time.monotonic(), 0)
 
-    async def shine(self, light: OpticalChoice) -> None:
+    async def start_optical(self, light: OpticalChoice) -> None:
         """Use the optical path unless packets finish earlier."""
         if not self.route.no_more_light and self._is_worth(light):
             self._begun = None
-            self.route.shine(light)
+            self.route.start_optical(light)
         else:
             await self.decline()
 
@@ -178,7 +178,7 @@ class _Part(PartSending):
         self._go_by_packets()
         await super().light_broke()
 
-    def darken(self) -> None:
+    def stop_optical(self) -> None:
         """Continue over packets until another grant."""
         self._go_by_packets()
 

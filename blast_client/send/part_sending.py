@@ -120,13 +120,13 @@ class PartSending:
             self.route.on_broken = lambda: None
             await let_go(carrying, self.route)
 
-    async def shine(self, light: OpticalChoice) -> None:
+    async def start_optical(self, light: OpticalChoice) -> None:
         """Send over the optical path, for a first, another or a longer lease."""
-        self.route.shine(light)
+        self.route.start_optical(light)
 
-    def darken(self) -> None:
+    def stop_optical(self) -> None:
         """Stop using the optical path until another grant."""
-        self.route.darken()
+        self.route.stop_optical()
 
     def without_light(self) -> None:
         """Handle the end of the part before all data was sent: abort the transfer."""
@@ -190,9 +190,9 @@ class PartSending:
         for action in actions:
             match action:
                 case StartOpticalSending(light):
-                    await self.shine(light)
+                    await self.start_optical(light)
                 case StopOpticalSending():
-                    self.darken()
+                    self.stop_optical()
                 case ReportProgress(reached):
                     progress = Extension(progressBytes=reached, part=self._number)
                     await self._unless_over(self._controller.extend(self._request.key, progress))

@@ -93,7 +93,7 @@ class Core:
         """Reservations that the latest batch has changed."""
         checks: Handlers = {
             AuditDue: self._on_audit_due,
-            QuotaReviewDue: self._parts.appointments.on_quota_look,
+            QuotaReviewDue: self._parts.scheduled_checks.on_quota_look,
             ProbeDue: self._fibers.on_due,
             ProbeClearRetryDue: self._fibers.on_clear_again,
             WarmTimeExpired: self._parts.warm.on_cool,
@@ -171,7 +171,7 @@ class Core:
             elif record.kind == late_writes.KIND and record.body is not None:
                 self._parts.late.adopt(SwitchId(record.key), record.body, now)
         self._parts.resumption.resume(now)
-        self._parts.appointments.audit(now)
+        self._parts.scheduled_checks.audit(now)
         self._publisher.publish(self.requests, self._reservations.live, self.settings)
         self._decision_due = True
 
@@ -299,7 +299,7 @@ class Core:
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
         if any(limit == NO_LIGHT and self._table.pending_of(tenant) for tenant, limit in limits.items()):
-            self._parts.appointments.quota_look(now)
+            self._parts.scheduled_checks.quota_look(now)
 
     # ------------------------------------------------------------------------------------------ operator
 
@@ -332,14 +332,14 @@ class Core:
         self._parts.inventory.unsettle()
         self._parts.agenda.look_again(self._table.requests)
         if event.settings.reconcile_every != every_before:
-            self._parts.appointments.audit(now)
+            self._parts.scheduled_checks.audit(now)
 
     def _on_audit(self, event: AuditRequested, now: float) -> None:
         self._auditor.begin(event.dry_run)
 
     def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
-        if self._parts.appointments.is_kept(deadline):
-            self._parts.appointments.audit(now)
+        if self._parts.scheduled_checks.is_kept(deadline):
+            self._parts.scheduled_checks.audit(now)
             if not self._auditor.busy:
                 self._auditor.begin(dry_run=False)
 
@@ -389,7 +389,7 @@ class Core:
     def _note_late(self, circuits: Sequence[CrossConnect], now: float) -> None:
         if circuits:
             self._parts.late.note(circuits, now)
-            self._parts.appointments.audit_soon(now)
+            self._parts.scheduled_checks.audit_soon(now)
 
     def _on_port_changed(self, event: PortChanged, now: float) -> None:
         self._lifecycle.act_on(self._parts.watch.on_port_changed(event, now), now)

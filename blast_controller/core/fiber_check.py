@@ -110,10 +110,15 @@ class FiberCheck:
     """One check at a time; its report is announced under `topic`."""
 
     def __init__(
-        self, fabric: Fabric, inventory: Inventory, probes: ProbeCircuits, outbox: Outbox, appointments: ScheduledChecks
+        self,
+        fabric: Fabric,
+        inventory: Inventory,
+        probes: ProbeCircuits,
+        outbox: Outbox,
+        scheduled_checks: ScheduledChecks,
     ) -> None:
         self._fabric, self._inventory, self._probes = fabric, inventory, probes
-        self._outbox, self._appointments = outbox, appointments
+        self._outbox, self._scheduled_checks = outbox, scheduled_checks
         self._run: _CheckRun | None = None
         self._number = 0
         self._serial = 0
@@ -147,7 +152,7 @@ class FiberCheck:
             self._number += 1
             self._run = _CheckRun(event.nonce, list(self._fabric.switches), now + event.seconds)
             if event.seconds:
-                self._appointments.devices(self._serial, now + event.seconds)
+                self._scheduled_checks.devices(self._serial, now + event.seconds)
             self._go_on(now)
 
     def on_answer(self, event: StepConfirmed | StepFailed | LightNotDetected, now: float) -> None:
@@ -164,7 +169,7 @@ class FiberCheck:
                 self._shine(bench, now)
             return
         if refused and self._probes.has(switch):
-            self._appointments.clear_again(switch, now)
+            self._scheduled_checks.clear_again(switch, now)
         self._over(bench, now)
 
     def on_seen(self, event: ProbeReceived, now: float) -> None:
@@ -267,7 +272,7 @@ class FiberCheck:
         bench.times_sent += 1
         for payload, sender in bench.payloads.items():
             self._outbox.issue(SendProbe(self._fabric.datapath_of(sender.rack), sender.port, payload))
-        self._appointments.probes(bench.serial, TIMES_SENT, now)
+        self._scheduled_checks.probes(bench.serial, TIMES_SENT, now)
 
     def _payload(self, number: int) -> bytes:
         """Return a payload that is not predictable without the nonce, even from other probes."""

@@ -69,12 +69,12 @@ class Route:
                 self.otherwise = choice
             self._order(Improve(choice))
 
-    def shine(self, light: OpticalChoice) -> None:
+    def start_optical(self, light: OpticalChoice) -> None:
         """Use a light tree, from now on or for longer."""
         self._order(light)
 
-    def darken(self) -> None:
-        """Stop using the light tree until `shine`."""
+    def stop_optical(self) -> None:
+        """Stop using the light tree until `start_optical`."""
         self._order(OpticalPause())
 
     def give_up(self, reason: str) -> None:

@@ -103,9 +103,9 @@ class Lifecycle:
         failures: Failures,
         endings: Endings,
         repair: LightRepair,
-        appointments: ScheduledChecks,
+        scheduled_checks: ScheduledChecks,
     ) -> None:
-        self._repair, self._appointments = repair, appointments
+        self._repair, self._scheduled_checks = repair, scheduled_checks
         self._outcomes: dict[type, Callable[..., None]] = {
             Lit: granting.on_lit,
             SetupFailed: failures.on_not_lit,
@@ -115,7 +115,7 @@ class Lifecycle:
             Released: endings.on_released,
             LeavesDark: self._on_dark,
             WarmTreeFailed: endings.on_spoilt,
-            ReleaseFailed: appointments.on_stuck,
+            ReleaseFailed: scheduled_checks.on_release_failed,
         }
 
     def act_on(self, outcomes: Iterable[Outcome], now: float) -> None:
@@ -125,7 +125,7 @@ class Lifecycle:
 
     def begun(self, reservation: Reservation, outcomes: Iterable[Outcome], now: float) -> None:
         """Register a reservation that devices work on, and process its first outcomes."""
-        self._appointments.links(reservation, now)
+        self._scheduled_checks.links(reservation, now)
         self.act_on(outcomes, now)
 
     def _on_dark(self, outcome: LeavesDark, now: float) -> None:

@@ -30,10 +30,10 @@ class LightRepair:
         layouts: LayoutPlanner,
         table: RequestTable,
         reservations: Reservations,
-        appointments: ScheduledChecks,
+        scheduled_checks: ScheduledChecks,
     ) -> None:
         self._missing, self._layouts = missing, layouts
-        self._table, self._reservations, self._appointments = table, reservations, appointments
+        self._table, self._reservations, self._scheduled_checks = table, reservations, scheduled_checks
 
     def on_dark(self, outcome: LeavesDark, now: float) -> list[Outcome]:
         """Repair the leaves that are dark after a step."""
@@ -60,7 +60,7 @@ class LightRepair:
         request, part = self._table.part_of(reservation)
         target = self._layouts.layout(request.current, part.receivers, mended, reservation.group_address)
         outcomes = self._reservations.change(reservation, Change(target, request.current, 0.0))
-        self._appointments.links(reservation, now)
+        self._scheduled_checks.links(reservation, now)
         return outcomes
 
 
@@ -73,9 +73,9 @@ class LightWatch:
         reservations: Reservations,
         missing: MissingLight,
         repair: LightRepair,
-        appointments: ScheduledChecks,
+        scheduled_checks: ScheduledChecks,
     ) -> None:
-        self._links, self._reservations, self._appointments = links, reservations, appointments
+        self._links, self._reservations, self._scheduled_checks = links, reservations, scheduled_checks
         self._missing, self._repair = missing, repair
 
     def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
@@ -87,9 +87,9 @@ class LightWatch:
             if leaf is not None and leaf[0].state is ReservationState.LIT:
                 self._missing.note_over(leaf[0])
             return self._reservations.link_up(link)
-        self._appointments.leaf(link, now)
+        self._scheduled_checks.leaf(link, now)
         for reservation in self._reservations.link_down(link):
-            self._appointments.links(reservation, now)
+            self._scheduled_checks.links(reservation, now)
         return []
 
     def on_leaf_down(self, deadline: FlapToleranceExpired, now: float) -> list[Outcome]:
@@ -100,9 +100,9 @@ class LightWatch:
         leaf = self._leaf_at(deadline.link)
         if leaf is not None and leaf[0].state is ReservationState.IDLE:
             return self._spoil(*leaf)
-        flaps = self._appointments.may_flap(since, now)
+        flaps = self._scheduled_checks.may_flap(since, now)
         if flaps or (leaf is not None and leaf[0].busy):
-            self._appointments.leaf(deadline.link, since if flaps else now)
+            self._scheduled_checks.leaf(deadline.link, since if flaps else now)
             return []
         return self._branch_lost(*leaf, now) if leaf is not None else []
 

@@ -58,7 +58,7 @@ class ScheduledChecks:
 
     # ------------------------------------------------------------------------------------- steps and light
 
-    def on_stuck(self, outcome: ReleaseFailed, now: float) -> None:
+    def on_release_failed(self, outcome: ReleaseFailed, now: float) -> None:
         """Try again later what devices could not undo."""
         self._timers.add(now + self._orders.settings.retry_after, Retry(outcome.reservation.id))
 

@@ -119,8 +119,8 @@ def test_later_grant_does_not_resume_broken_optical_transport(
         route = Route(light(50e6), Chain())
         with sending(sender, file, route) as results:
             eventually(lambda: route.broken, "the optical transport to break")
-            route.darken()
-            route.shine(light())
+            route.stop_optical()
+            route.start_optical(light())
         assert (results[0].complete, results[0].transports) == (2, ("optical", "pipeline"))
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
 
