@@ -15,7 +15,8 @@ TABLE_WIDTH = 100
 
 _NARROWEST = 40
 """Columns below which a table is unreadable, so lines may wrap."""
-_STRANGE = "\N{REPLACEMENT CHARACTER}"
+_STRANGE = "\ufffd"
+"""The replacement character, by number: compiling its name would load `unicodedata`."""
 
 
 def columns(stream: TextIO, otherwise: int) -> int:
