@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from algorithms.level_program import DEEPEST, Level, LevelProgram, Levels
 from algorithms.power_budget import (
+    ROUNDING_DB,
     Amplifier,
     Certificate,
     Element,
@@ -190,10 +191,8 @@ def deal_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, shape: Shape
 def _two_way(ends: Ends, switch: Passive) -> FittedTree | None:
     (receiver,) = ends.receivers
     both = (certify(ends.sender, [switch], receiver), certify(receiver, [switch], ends.sender))
-    fits = ends.sender.needed.fits(switch.after(receiver.entering)) and receiver.needed.fits(
-        switch.after(ends.sender.entering)
-    )
-    return FittedTree((), Shape((), (), (None, None)), both, two_way=True) if fits else None
+    holds = all(certificate.holds for certificate in both)
+    return FittedTree((), Shape((), (), (None, None)), both, two_way=True) if holds else None
 
 
 # ----------------------------------------------------------------------------------------------- the tree at hand
@@ -213,7 +212,8 @@ def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive)
     lights = _slots(ends.sender.entering, pieces, shape.feeds, switch)
     if lights is None:
         return None
-    outputs = sorted(set(lights) - set(shape.feeds), key=lambda output: (lights[output].worst, output or (-1, -1)))
+    usable = (output for output in set(lights) - set(shape.feeds) if not _overdrives(lights[output], switch))
+    outputs = sorted(usable, key=lambda output: (lights[output].worst, output or (-1, -1)))
     waiting = dict(enumerate(ends.leaves))
     feeds: dict[int, Output | None] = {}
     for output in outputs:
@@ -239,6 +239,11 @@ def _slots(
             return None
         lights |= {(index, output): below for output in range(piece.fan_out)}
     return lights
+
+
+def _overdrives(slot: PowerLevel, switch: Passive) -> bool:
+    # A receiver with a limiter may tolerate more power than the switch before it.
+    return slot.best > switch.max_input + ROUNDING_DB
 
 
 def _certified(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive) -> FittedTree:
@@ -306,7 +311,7 @@ def _shortfall_of(
     shape = shallowest(sum(windows.values()), fan_out)
     worst = {size: max((k for k in kinds if k.fan_out == size), key=lambda kind: kind.loss.worst) for size in fan_out}
     slots = _slots(root, [worst[size] for size in shape.fan_out], shape.feeds, switch)
-    if slots is None:
+    if slots is None or any(_overdrives(slots[output], switch) for output in shape.leaves):
         return math.inf
     lights = {switch.after(slots[output]) for output in shape.leaves}
     return max(0.0, *(-window.margin(light) for window in windows for light in lights))

@@ -2,7 +2,8 @@
 
 Every element of a path has a range of losses; ranges are added end to end (no statistics: a promise must hold for the
 combination of the worst parts). A receiver needs two margins: its sensitivity below the lowest power that may arrive,
-and its overload above the highest. Powers are in dBm, losses and gains in dB.
+and its overload above the highest. A limiter before a receiver keeps the power below its overload, so that the receiver
+accepts more power at the switch. Powers are in dBm, losses and gains in dB.
 """
 
 from __future__ import annotations
@@ -216,7 +217,64 @@ class Amplifier:
         )
 
 
-Element = Passive | Amplifier
+@dataclass(frozen=True, slots=True)
+class PowerLimiter:
+    """A variable attenuator that a power monitor controls: it attenuates only power above its level.
+
+    Parameters
+    ----------
+    name : str
+        Name of the attenuator in a certificate.
+    level : float
+        Power in dBm to which it limits the reading of its monitor.
+    max_attenuation : float
+        Maximum attenuation in dB, not below `error`: with less, the receiver alone tolerates more power.
+    error : float, optional
+        Error of its monitor in dB.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If a value is not finite, or `error` is below 0 or above `max_attenuation`.
+    """
+
+    name: str
+    level: float
+    max_attenuation: float
+    error: float = MONITOR_ERROR_DB
+
+    def __post_init__(self) -> None:
+        _check_order("level", self.level)
+        _check_order(
+            "the monitor's error and the maximum attenuation, none below 0,", 0.0, self.error, self.max_attenuation
+        )
+
+    @property
+    def max_input(self) -> float:
+        """Maximum power at its input in dBm: more than that it cannot attenuate to its level."""
+        return self.level + self.max_attenuation
+
+    def after(self, light: PowerLevel) -> PowerLevel:
+        """Return the power behind the attenuator.
+
+        Parameters
+        ----------
+        light : Light
+            Power before the attenuator in dBm, not above `max_input`.
+
+        Returns
+        -------
+        Light
+            Power in dBm, not above the level by more than the error of the monitor.
+        """
+        return PowerLevel(
+            min(light.worst, self.level - self.error),
+            min(light.typical, self.level),
+            min(light.best, self.level + self.error),
+        )
+
+
+Element = Passive | Amplifier | PowerLimiter
 
 
 def through(light: PowerLevel, elements: Sequence[Element]) -> PowerLevel:
@@ -226,7 +284,7 @@ def through(light: PowerLevel, elements: Sequence[Element]) -> PowerLevel:
     ----------
     light : Light
         Power in dBm before the first element.
-    elements : sequence of Passive or Amplifier
+    elements : sequence of Element
         In the order of the path.
 
     Returns
@@ -326,6 +384,8 @@ class Transceiver:
         Maximum power at its receiver in dBm; with more it makes errors or is damaged.
     to_switch, from_switch : Loss, optional
         Losses of fibers, connectors and fixed attenuators, in dB.
+    limiter : PowerLimiter, optional
+        The variable attenuator at the switch output before its receiver; see `limited`.
 
     Raises
     ------
@@ -339,9 +399,42 @@ class Transceiver:
     overload: float
     to_switch: ElementLoss = ElementLoss()
     from_switch: ElementLoss = ElementLoss()
+    limiter: PowerLimiter | None = None
 
     def __post_init__(self) -> None:
         _check_order("sensitivity and overload", self.sensitivity, self.overload)
+
+    def limited(self, name: str, max_attenuation: float) -> Transceiver:
+        """Return the port with an attenuator that keeps the power at its receiver below the overload.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attenuator in a certificate.
+        max_attenuation : float
+            Maximum attenuation in dB.
+
+        Returns
+        -------
+        Transceiver
+            Unchanged if the power range of the receiver is too narrow for an attenuator: its monitor may be off by
+            `MONITOR_ERROR_DB` in either direction, so that limited power may be below the sensitivity.
+
+        Raises
+        ------
+        InvalidOpticsError
+            If `max_attenuation` is not finite or below `MONITOR_ERROR_DB`.
+
+        Examples
+        --------
+        >>> port = Transceiver("r1", PowerLevel(-1.0, 0.0, 1.0), sensitivity=-20.0, overload=-3.0)
+        >>> port.limited("attenuator:ocs1/1", 20.0).needed
+        Window(min_power=-20.0, max_power=16.0)
+        """
+        min_power, max_power = self.sensitivity + self.from_switch.worst, self.overload + self.from_switch.best
+        limiter = PowerLimiter(name, max_power - MONITOR_ERROR_DB, max_attenuation)
+        is_wide = max_power - min_power >= 2 * MONITOR_ERROR_DB - ROUNDING_DB
+        return replace(self, limiter=limiter) if is_wide else self
 
     @property
     def entering(self) -> PowerLevel:
@@ -351,7 +444,8 @@ class Transceiver:
     @property
     def needed(self) -> Window:
         """The power that must leave the switch for its receiver."""
-        return Window(self.sensitivity + self.from_switch.worst, self.overload + self.from_switch.best)
+        max_power = self.overload + self.from_switch.best if self.limiter is None else self.limiter.max_input
+        return Window(self.sensitivity + self.from_switch.worst, max_power)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -405,7 +499,7 @@ class Certificate:
     """The optical power at one receiver, its margins, and the element that binds the smaller one.
 
     Too little power is attributed to the element with the largest loss; too much to the element that is overdriven on
-    the path, otherwise to the last source: an amplifier, or the transmitter.
+    the path, otherwise to the last element that sets the maximum power: a limiter, an amplifier, or the transmitter.
 
     Parameters
     ----------
@@ -440,8 +534,8 @@ class Certificate:
     @property
     def sentence(self) -> str:
         """The shortfall, or the margin, in words."""
-        if self.margin >= 0:
-            return f"{self.receiver} has {self.margin:.1f} dB of margin; {self.binding} binds"
+        if self.holds:
+            return f"{self.receiver} has {max(0.0, self.margin):.1f} dB of margin; {self.binding} binds"
         if self.sensitivity_margin <= self.overload_margin:
             return f"{self.receiver} lacks {-self.margin:.1f} dB of power; {self.binding} has the largest loss"
         return f"{self.receiver} receives {-self.margin:.1f} dB too much power; {self.binding} is the cause"
@@ -454,7 +548,7 @@ def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver)
     ----------
     sender : Transceiver
         The port that transmits, powers in dBm.
-    path : sequence of Passive or Amplifier
+    path : sequence of Element
         In the order of the path, losses and gains in dB.
     receiver : Transceiver
         The port that receives, powers in dBm.
@@ -474,15 +568,20 @@ def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver)
     >>> certify(port, [Passive("splitter", exactly(7.0))], port).sentence
     'r1 has 6.5 dB of margin; r1 binds'
     """
-    row = (Passive(sender.name, sender.to_switch), *path, Passive(receiver.name, receiver.from_switch))
+    row: list[Element] = [Passive(sender.name, sender.to_switch), *path]
+    if receiver.limiter is not None:
+        row.append(receiver.limiter)
+    row.append(Passive(receiver.name, receiver.from_switch))
     light, source = sender.launch, sender.name
     overload, brightest = math.inf, sender.name
     for element in row:
         headroom = element.max_input - light.best
         if headroom < overload:
             overload, brightest = headroom, element.name
-        light = element.after(light)
-        source = element.name if isinstance(element, Amplifier) else source
+        behind = element.after(light)
+        if isinstance(element, Amplifier) or (isinstance(element, PowerLimiter) and behind.best < light.best):
+            source = element.name
+        light = behind
     if receiver.overload - light.best < overload:
         overload, brightest = receiver.overload - light.best, source
     sensitivity = light.worst - receiver.sensitivity

@@ -274,7 +274,7 @@ class StepTimings(object):
     Attributes:
      - computeMs: Decision: admission, allocation, tree.
      - openflowMs: From the first OpenFlow message to the last barrier reply.
-     - opticalMs: From the first TL1 command to the last completion.
+     - opticalMs: From the first command to an optical switch to the last completion.
      - totalMs: From the receipt of the request to the sending of the grant.
 
     """

@@ -23,6 +23,7 @@ from mininet_topos.replay.options import register as register_replay
 from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
 from mininet_topos.topology.plan import PRESETS, LabPlan, parse_splitters, preset
+from mininet_topos.topology.switch_kinds import DEFAULT_KIND, KINDS
 
 MAX_CONTROLLERS = 7
 """More standbys would only take memory of this machine."""
@@ -33,6 +34,8 @@ example:
       four racks of two hosts, a 1:4 and a 1:8 splitter, the controller, and Mininet's prompt
   blast lab up --controllers 3
       three controllers: kill the leader or use `blast step-down`, and a standby takes over
+  blast lab up --switch sonic-ocs
+      an optical switch with SONiC; at the prompt, `loss s1/9 5` makes a lossy splitter output
   sleep infinity | blast lab up --preset paper-testbed --json
       for scripts: one JSON line when ready; the lab ends at SIGTERM or end of input"""
 _DOWN_EXAMPLE = """\
@@ -131,6 +134,12 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_plan_options(up)
     up.add_argument(
+        "--switch",
+        choices=KINDS,
+        default=DEFAULT_KIND,
+        help=f"kind of optical switch: {', '.join(KINDS)} (default: {DEFAULT_KIND})",
+    )
+    up.add_argument(
         "--controllers",
         type=_controllers,
         default=1,
@@ -179,6 +188,7 @@ def _up(options: argparse.Namespace) -> int:
             Lab(
                 plan,
                 controller=controller,
+                switch=options.switch,
                 controllers=options.controllers,
                 min_lease_ms=INTERACTIVE_LEASE_MS,
                 knows_losses=True,
@@ -212,7 +222,8 @@ def _greeting(lab: dict[str, object], plan: LabPlan) -> str:
     serves = f"controller at {lab['thrift']}" if lab["thrift"] else f"no controller; ToRs connect to {lab['openflow']}"
     return (
         f"lab {lab['lab']}: {plan.summary}\n"
-        f"{serves}, TL1 at {lab['tl1']}, configuration {lab['config']}\n"
+        f"{serves}, configuration {lab['config']}\n"
+        f"optical switch {lab['switch']}: {KINDS[str(lab['switch'])].protocol} at {lab['switch_address']}\n"
         f"{_where_to_look(lab)}"
         f"{_how_to_send(lab)}"
         "`help` lists commands, such as cut, deny and reboot\n"

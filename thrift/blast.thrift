@@ -58,7 +58,7 @@ struct StepTimings {
   1: optional double computeMs
   /** From the first OpenFlow message to the last barrier reply. */
   2: optional double openflowMs
-  /** From the first TL1 command to the last completion. */
+  /** From the first command to an optical switch to the last completion. */
   3: optional double opticalMs
   /** From the receipt of the request to the sending of the grant. */
   4: optional double totalMs

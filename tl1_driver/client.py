@@ -14,15 +14,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from optical_switch.model import Alarm, Circuit, Port
 from tl1_driver.dialects.base import Dialect
-from tl1_driver.protocol.alarms import Alarm
-from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.circuits import ListedCircuit
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
     MalformedResponseError,
     OutcomeUnknownError,
     SessionLostError,
     SessionNotOpenError,
+    SessionsInUseError,
     SwitchError,
     SwitchTimeoutError,
     SwitchUnreachableError,
@@ -35,11 +36,11 @@ from tl1_driver.protocol.session import Answered, CommandFailed, Event, Flooded,
 from tl1_driver.transcript import Mask
 from tl1_driver.transport import FloodError, Tcp, Tl1Transport
 
-__all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
-
 log = logging.getLogger(__name__)
 
 LOGIN_NOT_ACTIVE = "PLNA"
+ALL_RESOURCES_BUSY = "SARB"
+"""Code of GR-831; as the answer to a login, the busy resources are sessions."""
 SENT, RECEIVED = "sent", "received"
 BUFFER_SIZE = 1 << 16
 """Bytes: more than the list of a 320-port switch."""
@@ -235,6 +236,8 @@ class SwitchClient:
         ------
         SwitchUnreachableError
             If no session can be opened, or the switch does not complete the login.
+        SessionsInUseError
+            If the switch refuses the login, because others have all of its sessions.
         CommandDeniedError
             If the switch refuses the login, or a query of the properties that the dialect needs.
         InvalidCommandError
@@ -246,7 +249,7 @@ class SwitchClient:
         try:
             await self._log_in()
             self._spoken = await _run(self._dialect.introduce(), self._link)
-        except CommandDeniedError:
+        except (CommandDeniedError, SessionsInUseError):
             await self.close()
             raise
         except (SwitchTimeoutError, SessionLostError, MalformedResponseError) as error:
@@ -342,14 +345,14 @@ class SwitchClient:
         if circuits:
             await self._change(lambda: self._spoken.disconnect(circuits))
 
-    async def circuits(self) -> list[CircuitState]:
+    async def circuits(self) -> list[ListedCircuit]:
         """Return all circuits on the switch, including those of other clients.
 
         After a change whose outcome is unknown, a successful call permits further changes.
 
         Returns
         -------
-        list[CircuitState]
+        list[ListedCircuit]
             The circuits with their states.
 
         Raises
@@ -412,8 +415,14 @@ class SwitchClient:
         return link
 
     async def _log_in(self) -> None:
-        if self._user:
+        if not self._user:
+            return
+        try:
             await _run(self._login(), self._session_link())
+        except CommandDeniedError as error:
+            if error.code == ALL_RESOURCES_BUSY:
+                raise SessionsInUseError(str(error)) from error
+            raise
 
     def _login(self) -> Procedure[Response]:
         return confirmed(self._dialect.login(self._user, self._password))

@@ -8,11 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from optical_switch.unsolicited import FloodError
 from tl1_driver.protocol.errors import SwitchUnreachableError
 
-
-class FloodError(ConnectionError):
-    """The connection was ended because its peer sent far too much data beside TL1."""
+__all__ = ["FloodError", "Tcp", "Tl1Transport"]
 
 
 class Tl1Transport(Protocol):
@@ -77,7 +76,8 @@ class Tcp:
             message = f"optical switch at {host}:{port} does not accept a connection within {seconds:g} s"
             raise SwitchUnreachableError(message) from error
         except OSError as error:
-            raise not_reachable(host, port, error) from error
+            message = f"optical switch at {host}:{port} is not reachable: {error.strerror or error}"
+            raise SwitchUnreachableError(message) from error
         # The socket of a connection that the switch has already closed is gone; the link is notified.
         with suppress(OSError):
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,8 +86,3 @@ class Tcp:
     def secrets(self) -> frozenset[str]:
         """The empty set."""
         return frozenset()
-
-
-def not_reachable(host: str, port: int, error: OSError) -> SwitchUnreachableError:
-    """Return the error for a connection that could not be established."""
-    return SwitchUnreachableError(f"optical switch at {host}:{port} is not reachable: {error.strerror or error}")

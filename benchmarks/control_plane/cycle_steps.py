@@ -28,9 +28,9 @@ from benchmarks.control_plane.cycles import commits, load
 from benchmarks.control_plane.emulated_tors import BARRIER_REPLY, BARRIER_REQUEST, HEADER, HELLO, message
 from benchmarks.control_plane.rig import FIRST_OPTICAL_PORT, HERE, Rig, Size, tors_command
 from blast_client.api.aio import AsyncClient
+from optical_switch.model import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.protocol.circuits import Circuit
 
 STEP_CLOCK = (sys.executable, str(HERE / "step_clock.py"))
 START_SECONDS = 60.0
@@ -135,7 +135,7 @@ async def tl1_command(size: Size) -> float:
         words = ["--ports", str(size.switch_ports), "--connect-ms", "0", "--dialect", size.dialect]
         child = Child("switch", [sys.executable, str(HERE / "emulated_switch.py"), *words], Path(folder) / "log")
         undo.callback(child.stop)
-        host, port = child.next(START_SECONDS)["tl1"].split(":")
+        host, port = child.next(START_SECONDS)["address"].split(":")
         client = SwitchClient(host, int(port), DIALECTS[size.dialect])
         await client.open()
         circuits = [Circuit(port, port) for port in range(1, 5)]

@@ -1,7 +1,7 @@
 """Claims about the control plane: requests per second, time to a grant, and restart.
 
 On one machine run the real controller with its SQLite journal, Thrift clients in other processes, and devices emulated
-over real sockets (one TL1 agent, one OpenFlow connection per rack). Groups have 3 to 5 racks.
+over real sockets (one optical switch, one OpenFlow connection per rack). Groups have 3 to 5 racks.
 
     cycles    request, grant, finish: >= 300 per second with an OCS without latency on 100 racks
     switch    the same with the paper's OCS (14.172 ms): >= 100 per second
@@ -12,6 +12,7 @@ over real sockets (one TL1 agent, one OpenFlow connection per rack). Groups have
 
     .venv/bin/python benchmarks/control_plane/cycles.py
     .venv/bin/python benchmarks/control_plane/cycles.py --only cycles --seconds 10
+    .venv/bin/python benchmarks/control_plane/cycles.py --only overhead --driver netconf
 
 `--quick` takes less than a minute, with fewer racks and requests and shorter loads.
 """
@@ -31,6 +32,7 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.control_plane.child import Child
+from benchmarks.control_plane.drivers.switch_endpoints import DRIVERS
 from benchmarks.control_plane.load import Groups, figures
 from benchmarks.control_plane.rig import HERE, Rig, Size
 from blast_client import Client
@@ -52,6 +54,7 @@ class Scale:
     many_racks: int
     live_trees: int
     parked: int
+    driver: str = "tl1"
 
 
 FULL = Scale(10.0, 500, 1000, 300, 500)
@@ -85,22 +88,22 @@ def _cycles_on(size: Size, racks_per_job: int, seconds: float) -> Figures:
 
 def cycles(scale: Scale) -> Figures:
     """Measure cycles per second with an OCS without latency."""
-    return _cycles_on(Size(100, 50), 5, scale.seconds)
+    return _cycles_on(Size(100, 50, driver=scale.driver), 5, scale.seconds)
 
 
 def switch(scale: Scale) -> Figures:
     """Measure cycles per second with the paper's OCS."""
-    return _cycles_on(Size(100, 50, PAPER_SWITCH_MS), 5, scale.seconds)
+    return _cycles_on(Size(100, 50, PAPER_SWITCH_MS, driver=scale.driver), 5, scale.seconds)
 
 
 def many(scale: Scale) -> Figures:
     """Measure cycles per second on many racks."""
-    return _cycles_on(Size(scale.many_racks, 50), 0, scale.seconds)
+    return _cycles_on(Size(scale.many_racks, 50, driver=scale.driver), 0, scale.seconds)
 
 
 def overhead(scale: Scale) -> Figures:
     """Measure the software time of a grant, which is its total time with an OCS without latency."""
-    size = Size(8, 8, keep_warm_ms=0)
+    size = Size(8, 8, keep_warm_ms=0, driver=scale.driver)
     cases = {
         "journal_on_disk": (size, None),
         "journal_in_memory": (size, MEMORY),
@@ -131,7 +134,7 @@ def commits(count: int) -> Figures:
 
 def parked(scale: Scale) -> Figures:
     """Measure pings while many requests wait for a splitter that one request holds."""
-    size = Size(100, 1)
+    size = Size(100, 1, driver=scale.driver)
     with Rig(size) as rig, ExitStack() as undo:
         idle = load(rig, "pings", seconds=scale.seconds, pause=0.005)["ping_ms"]
         waiting = rig.child(undo, "waiting requests", load_command(rig, "held", racks=100, jobs=scale.parked))
@@ -153,7 +156,7 @@ def _until(child: Child, name: str, count: int) -> Figures:
 
 def restart(scale: Scale) -> Figures:
     """Kill the controller while many trees are lit, restart it, and count its commands to the devices."""
-    size = Size(scale.many_racks, scale.live_trees, 0.0, 2)
+    size = Size(scale.many_racks, scale.live_trees, 0.0, 2, driver=scale.driver)
     with Rig(size) as rig, ExitStack() as undo:
         # Every rack is in at most two groups, and those of the second half in at most one.
         command = load_command(rig, "held", racks=size.racks, racks_per_job=5, jobs=scale.live_trees)
@@ -204,8 +207,9 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=ROWS, help="row, may be repeated (default: all)")
     parser.add_argument("--seconds", type=float, help="duration of each load in s (default: 10, with --quick 2)")
     parser.add_argument("--quick", action="store_true", help="fewer racks and requests, shorter loads")
+    parser.add_argument("--driver", choices=DRIVERS, default="tl1", help="driver of the OCS (default: tl1)")
     args = parser.parse_args()
-    scale = QUICK if args.quick else FULL
+    scale = replace(QUICK if args.quick else FULL, driver=args.driver)
     if args.seconds is not None:
         scale = replace(scale, seconds=args.seconds)
     rows = {}

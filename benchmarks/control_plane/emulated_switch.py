@@ -1,4 +1,4 @@
-"""An emulated OCS: its TL1 agent in a separate process, without fibers.
+"""An emulated OCS: its agent in a separate process, without fibers.
 
 The process prints a JSON line with its address, answers each line on standard input with counts as JSON, and exits at
 the end of standard input.
@@ -10,30 +10,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.control_plane.child import print_json, serve_counts
+from benchmarks.control_plane.drivers.served_switches import serve
+from benchmarks.control_plane.drivers.switch_endpoints import DRIVERS
+from optical_switch.emulator.change import CrossbarChange
+from optical_switch.emulator.hardware import OpticalHardware
+from optical_switch.model import Circuit
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.emulator.light import no_light
-from tl1_driver.protocol.circuits import Circuit, Port
-
-LIT_DBM = -5.0
 
 
 @dataclass
 class Counts:
-    """Counts of commands, and of the circuits that are currently connected."""
+    """Counts of changes that were carried out, of changes with refused ones, and of the present circuits."""
 
     commands: int = 0
+    planned: int = 0
     circuits: int = 0
-
-
-def _everywhere(circuits: Sequence[Circuit]) -> dict[Port, float]:
-    """Return optical power at every connected output."""
-    return {Port("out", circuit.output): LIT_DBM for circuit in circuits}
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -43,30 +38,36 @@ async def _serve(options: argparse.Namespace) -> None:
         counts.commands += 1
         counts.circuits += len(added) - len(removed)
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.setblocking(False)
-    switch = EmulatedSwitch(
-        options.ports,
-        options.ports,
-        apply=apply,
-        dialect=options.dialect,
-        connect_seconds=None if options.connect_ms < 0 else options.connect_ms / 1000,
-        disconnect_seconds=0.0,
-        power=_everywhere if options.lit else no_light,
-    )
-    server = await switch.serve(listener)
-    print_json({"event": "ready", "tl1": f"127.0.0.1:{listener.getsockname()[1]}"})
-    await serve_counts(counts)
-    server.close()
+    async with serve(options, apply) as (hardware, addresses):
+        hardware.faults.refused_inputs.update(options.refused_input)
+        _count_plans(hardware, counts)
+        print_json({"event": "ready", **addresses})
+        await serve_counts(counts)
+
+
+def _count_plans(hardware: OpticalHardware, counts: Counts) -> None:
+    """Count the requests of the agent to the hardware, also refused ones."""
+    original = hardware.plan_and_set
+
+    async def plan_and_set(plan: Callable[[], CrossbarChange], arrived: float | None = None) -> asyncio.Task[None]:
+        counts.planned += 1
+        return await original(plan, arrived)
+
+    # The agents take no hardware of another class.
+    hardware.plan_and_set = plan_and_set  # type: ignore[method-assign]
 
 
 def main() -> None:
     """Serve until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ports", type=int, required=True)
+    parser.add_argument("--driver", choices=DRIVERS, default="tl1", help="driver that it is for (default: tl1)")
     parser.add_argument("--connect-ms", type=float, default=0.0, help="connect time in ms; below 0: the vendor's")
     parser.add_argument("--lit", action="store_true", help="optical power at every connected output")
-    parser.add_argument("--dialect", choices=sorted(DIALECTS), default="glimmerglass")
+    parser.add_argument("--dialect", choices=sorted(DIALECTS), default="glimmerglass", help="dialect of TL1")
+    parser.add_argument(
+        "--refused-input", type=int, action="append", default=[], help="input that is refused, may be repeated"
+    )
     asyncio.run(_serve(parser.parse_args()))
 
 

@@ -33,6 +33,7 @@ from mininet_topos.demo.latency import KEEP_WARM_MS, UdpEndpoints, endpoints_of,
 from mininet_topos.demo.results import Latencies, Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.lab.lab import Lab
+from mininet_topos.topology.switch_kinds import DEFAULT_KIND, KINDS
 
 BAR_MS = 18.0
 QUICK_REQUESTS = 20
@@ -101,13 +102,14 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100, help="requests per load and setting (default: 100)")
     some = f"loads, separated by commas: {', '.join(ROOMS)} (default: all)"
     parser.add_argument("--loads", type=script.some_of(ROOMS), default=list(ROOMS), help=some)
+    parser.add_argument("--driver", choices=KINDS, default=DEFAULT_KIND, help="driver of the OCS (default: tl1)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REQUESTS} requests")
     args = parser.parse_args()
     requests = QUICK_REQUESTS if args.quick else args.requests
     max_count = min(map(max_requests, args.loads))
     if not 1 <= requests <= max_count:
         parser.error(f"--requests must be between 1 and {max_count} for these loads")
-    measured = {load: _measured(load, requests) for load in args.loads}
+    measured = {load: _measured(load, requests, args.driver) for load in args.loads}
     lines = []
     for load, found in measured.items():
         lines += [f"\n{load}: {ROOMS[load].summary}", *_table(found)]
@@ -118,10 +120,10 @@ def main() -> None:
     machine.show(args.json, {"loads": measured}, lines)
 
 
-def _measured(load: str, requests: int) -> dict[str, Any]:
+def _measured(load: str, requests: int, driver: str) -> dict[str, Any]:
     plan = ROOMS[load]
     drawn = {setting: draw(load, index, len(SETTINGS), requests) for index, setting in enumerate(SETTINGS)}
-    with Lab(plan, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
+    with Lab(plan, switch=driver, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.wait_devices()
         with endpoints_of(stage) as endpoints:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.control_plane.child import Child
+from benchmarks.control_plane.drivers.switch_endpoints import SwitchEndpoint
 from benchmarks.set_up import SetUp
 from blast_client import Client
 
@@ -34,6 +35,7 @@ class Size:
     warm_reserve: float = 0.5
     dialect: str = "glimmerglass"
     light_check: str = "off"
+    driver: str = "tl1"
 
     @property
     def switch_ports(self) -> int:
@@ -44,7 +46,8 @@ class Size:
     def words(self) -> str:
         """A short description."""
         ports = f" of {self.ports_per_rack} optical ports" if self.ports_per_rack > 1 else ""
-        return f"{self.racks} racks{ports}, {self.splitters} splitters 1:{FAN_OUT}, switch {self.connect_ms:g} ms"
+        switch = f"{self.connect_ms:g} ms" if self.driver == "tl1" else f"{self.connect_ms:g} ms by {self.driver}"
+        return f"{self.racks} racks{ports}, {self.splitters} splitters 1:{FAN_OUT}, switch {switch}"
 
 
 def host(rack: int) -> str:
@@ -56,6 +59,13 @@ def tors_command(openflow: str, count: int, ports: str) -> list[str]:
     """Return the command of emulated ToRs, which print a line when they are connected."""
     words = ["--controller", openflow, "--count", str(count), "--optical-ports", ports]
     return [sys.executable, str(HERE / "emulated_tors.py"), *words]
+
+
+def switch_command(size: Size) -> list[str]:
+    """Return the command of the emulated OCS of a fabric."""
+    words = ["--ports", str(size.switch_ports), "--connect-ms", str(size.connect_ms), "--dialect", size.dialect]
+    lit = ["--lit"] if size.light_check != "off" else []
+    return [sys.executable, str(HERE / "emulated_switch.py"), *words, "--driver", size.driver, *lit]
 
 
 class Rig(SetUp):
@@ -75,8 +85,10 @@ class Rig(SetUp):
         self.directory = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix=prefix)))
         self.log = self.directory / "log"
         self._journal = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=self._journal_in)))
-        self.switch = self.child(undo, "optical switch", self._switch_command())
-        self._tl1 = self.switch.next(START_SECONDS)["tl1"]
+        size = self.size
+        self.switch = self.child(undo, "optical switch", switch_command(size))
+        ready = self.switch.next(START_SECONDS)
+        self._endpoint = SwitchEndpoint.of(size.driver, size.switch_ports, ready, size.dialect)
         self.start_controller()
         undo.callback(self._stop_controller)
         ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
@@ -113,11 +125,6 @@ class Rig(SetUp):
         await_devices(Client(self.thrift))
         return time.monotonic()
 
-    def _switch_command(self) -> list[str]:
-        words = ["--ports", str(self.size.switch_ports), "--connect-ms", str(self.size.connect_ms)]
-        lit = ["--lit"] if self.size.light_check != "off" else []
-        return [sys.executable, str(HERE / "emulated_switch.py"), *words, "--dialect", self.size.dialect, *lit]
-
     def _config(self) -> str:
         size = self.size
         lines = [
@@ -132,10 +139,9 @@ class Rig(SetUp):
             f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}",
             "[[optical_switch]]",
             'name = "ocs"',
-            f'address = "{self._tl1}"',
             f"inputs = {size.switch_ports}",
             f"outputs = {size.switch_ports}",
-            f'dialect = "{size.dialect}"',
+            *self._endpoint.keys(self.directory),
             f'light_check = "{size.light_check}"',
         ]
         for rack in range(1, size.racks + 1):

@@ -1,4 +1,4 @@
-"""`blast controller` and `blast journal`: commands that start a controller, or look at what one has left.
+"""`blast controller`, `blast journal` and `blast switch`: the commands of an operator.
 
 Imports everything of the controller and the client's command line; nothing imports it. Start with `command.py`.
 """

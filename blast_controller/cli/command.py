@@ -128,10 +128,9 @@ def _summary(config: Config) -> str:
 
 
 def _switch(section: OpticalSwitchSection) -> str:
-    suffix = "" if section.light_check else ", the dialect's default"
+    suffix = "" if section.light_check else ", the driver's default"
     light = f"light checked: {section.light_checked.replace('_', ' ')}{suffix}"
-    way = "plain TCP" if section.ssh is None else "SSH"
-    return f"{section.name} ({section.dialect}, {section.address} by {way}, {light})"
+    return f"{section.name} ({section.driver}, {section.summary} at {section.place}, {light})"
 
 
 def _access(config: Config) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from blast_controller.configuration.section import File, Milliseconds, Name, Section, is_loopback
+from blast_base.settings import File, Milliseconds, Name, Section, is_loopback
 from blast_controller.core.model.settings import TenantLimits
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, create_model, model_validator
 
 from algorithms.scheduling import DEFAULT, POLICIES
+from blast_base.settings import Address, File, Ip, Milliseconds, Name, Section, endpoint_of
 from blast_controller.configuration.access import AccessSection, TenantSection
 from blast_controller.configuration.etcd import EtcdSection
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
@@ -19,30 +22,18 @@ from blast_controller.configuration.optics import (
     SwitchKeys,
     TransceiverKeys,
 )
-from blast_controller.configuration.section import Address, File, Ip, Milliseconds, Name, Section
-from blast_controller.configuration.ssh import SshSection
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.ops.logging import FORMATS, LEVELS
-from tl1_driver.dialects import DIALECTS
-from tl1_driver.dialects.base import LightCheckTime
+from optical_switch.drivers import DEFAULT as DEFAULT_DRIVER
+from optical_switch.drivers import Driver, DriverKeys, SwitchTarget, drivers, one_of
+from optical_switch.session import LightCheckTime
 
 
 class ConfigError(Exception):
     """The operator's fault: the file cannot be read, breaks the schema or contradicts itself. One sentence."""
-
-
-def _one_of(known: Iterable[str]) -> AfterValidator:
-    names = sorted(known)
-
-    def check(text: str) -> str:
-        if text not in names:
-            raise ValueError(f"must be one of {', '.join(names)}")
-        return text
-
-    return AfterValidator(check)
 
 
 def _datapath(text: str) -> str:
@@ -109,15 +100,15 @@ class RecordingSection(Section):
 class PolicySection(Section):
     """The scheduling policy."""
 
-    name: Annotated[str, _one_of(POLICIES)] = DEFAULT
+    name: Annotated[str, AfterValidator(one_of(POLICIES))] = DEFAULT
     optimizer_budget_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
 
 class LogSection(Section):
     """The log on standard error."""
 
-    level: Annotated[str, _one_of(LEVELS)] = "info"
-    format: Annotated[str, _one_of(FORMATS)] = "text"
+    level: Annotated[str, AfterValidator(one_of(LEVELS))] = "info"
+    format: Annotated[str, AfterValidator(one_of(FORMATS))] = "text"
 
 
 class FabricSection(TransceiverKeys):
@@ -131,27 +122,68 @@ class FabricSection(TransceiverKeys):
     probe_timeout_ms: Milliseconds = 1_000
 
 
-class OpticalSwitchSection(SwitchKeys):
-    """One optical switch."""
+class OpticalSwitchSection(SwitchKeys, DriverKeys):
+    """One optical switch: the keys of every driver."""
 
     name: Name
-    address: Address
-    dialect: Annotated[str, _one_of(DIALECTS)] = "glimmerglass"
+    driver: str = DEFAULT_DRIVER
+    address: Address | None = None
     inputs: Number
     outputs: Number
-    user: str = ""
-    password_file: File | None = None
     step_timeout_ms: Milliseconds = 2_000
-    dialect_settings: Annotated[dict[str, str | bool | int | float | list[str]], Field(default_factory=dict)]
     light_check: LightCheckTime | None = None
     dark_threshold_dbm: float = -30.0
     light_timeout_ms: Milliseconds = 500
-    ssh: SshSection | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> OpticalSwitchSection:
+        if self.address is None and self.local_socket is None:
+            raise ValueError('set address = "HOST:PORT"')
+        if self.address is not None and self.local_socket is not None:
+            raise ValueError("address and socket are mutually exclusive: keep only one")
+        return self
+
+    @property
+    def place(self) -> str:
+        """Return the address, or the Unix socket in place of it."""
+        return self.address or str(self.local_socket)
 
     @property
     def light_checked(self) -> LightCheckTime:
-        """Return the time of the light check: the configured one, else the dialect's default."""
-        return self.light_check or DIALECTS[self.dialect].light_check
+        """Return the time of the light check: the configured one, else the driver's default."""
+        return self.light_check or self.default_light_check
+
+    def target(self) -> SwitchTarget:
+        """Return the settings that every driver needs."""
+        host, port = endpoint_of(self.address) if self.address is not None else ("", 0)
+        return SwitchTarget(self.name, host, port, self.inputs, self.outputs, self.step_timeout_ms / 1000)
+
+
+def _section_of(driver: Driver[DriverKeys]) -> type[OpticalSwitchSection]:
+    """Return the table of a driver: the common keys and its own."""
+    names = {"driver": (Literal[driver.name], driver.name)}
+    model = create_model(f"{driver.name}_switch", __base__=(driver.keys, OpticalSwitchSection), **names)  # type: ignore[call-overload]
+    return cast("type[OpticalSwitchSection]", model)
+
+
+def _driver_name(table: object) -> str:
+    if isinstance(table, OpticalSwitchSection):
+        return table.driver
+    return str(table.get("driver", DEFAULT_DRIVER)) if isinstance(table, dict) else DEFAULT_DRIVER
+
+
+def _any_switch() -> type[OpticalSwitchSection]:
+    """Return the union of the tables of all drivers, which `driver` selects."""
+    members = [Annotated[_section_of(driver), Tag(name)] for name, driver in drivers().items()]
+    unknown = f"driver must be one of {', '.join(sorted(drivers()))}"
+    selected = Discriminator(_driver_name, custom_error_type="unknown_driver", custom_error_message=unknown)
+    return cast("type[OpticalSwitchSection]", Annotated[reduce(or_, members), selected])
+
+
+if TYPE_CHECKING:
+    AnySwitchSection = OpticalSwitchSection
+else:
+    AnySwitchSection = _any_switch()
 
 
 class OpticalPortSection(TransceiverKeys):
@@ -228,7 +260,7 @@ class Config(Section):
     log: LogSection = LogSection()
     access: AccessSection | None = None
     tenant: tuple[TenantSection, ...] = ()
-    optical_switch: tuple[OpticalSwitchSection, ...] = ()
+    optical_switch: tuple[AnySwitchSection, ...] = ()
     rack: Annotated[tuple[RackSection, ...], Field(min_length=1)]
     splitter: tuple[SplitterSection, ...] = ()
     static_tree: tuple[StaticTreeSection, ...] = ()

@@ -111,9 +111,9 @@ def _sensitivities(config: Config, switch: OpticalSwitchSection) -> Iterator[tup
 def _one_device_twice(config: Config) -> Iterator[str]:
     seen: dict[str, str] = {}
     for switch in config.optical_switch:
-        if (other := seen.setdefault(switch.address, switch.name)) != switch.name:
+        if (other := seen.setdefault(switch.place, switch.name)) != switch.name:
             yield (
-                f"the optical switches {other} and {switch.name} have the same address {switch.address}: set a "
+                f"the optical switches {other} and {switch.name} have the same address {switch.place}: set a "
                 "different address for each."
             )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from blast_controller.configuration.section import Address, File, Section, is_loopback
+from blast_base.settings import Address, File, Section, is_loopback
 
 
 class EtcdSection(Section):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from blast_controller.configuration.section import File, IpNetwork, Milliseconds, Section, is_loopback
+from blast_base.settings import File, IpNetwork, Milliseconds, Section, is_loopback
 from blast_controller.core.model.identifiers import DatapathId
 
 LOCAL_CONTROL = IPv4Network("224.0.0.0/24")

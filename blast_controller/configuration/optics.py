@@ -12,8 +12,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from algorithms.power_budget import Amplifier, ElementLoss, InvalidOpticsError, Passive, Piece, PowerLevel, Transceiver
-from blast_controller.configuration.section import Section
+from algorithms.power_budget import (
+    MONITOR_ERROR_DB,
+    Amplifier,
+    ElementLoss,
+    InvalidOpticsError,
+    Passive,
+    Piece,
+    PowerLevel,
+    Transceiver,
+)
+from blast_base.settings import Section
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
 
@@ -58,10 +67,11 @@ class TransceiverKeys(Section):
 
 
 class SwitchKeys(Section):
-    """Pass loss of an optical switch, and the maximum power that it accepts."""
+    """Pass loss of an optical switch, the maximum power that it accepts, and the range of its variable attenuators."""
 
     pass_loss_db: Decibels | None = None
     max_input_dbm: float | None = None
+    attenuator_range_db: Annotated[float, Field(ge=MONITOR_ERROR_DB)] | None = None
 
 
 class AmplifierSection(Section):
@@ -100,8 +110,16 @@ class OpticsKeys:
             raise IncompleteOpticsError(
                 f"{self._begun()} is set, but no optical switch has pass_loss_db: set pass_loss_db, or remove the key."
             )
+        attenuators = {name: keys.attenuator_range_db for name, keys in self.switches}
+        for name, attenuation in attenuators.items():
+            if attenuation is not None and name not in passes:
+                raise IncompleteOpticsError(
+                    f"attenuator_range_db of the optical switch {name} has no effect without pass_loss_db: set "
+                    "pass_loss_db, or remove attenuator_range_db."
+                )
+        own = ((port, keys) for port, keys in self.ports if port.switch in passes)
         return Optics(
-            {p.element: self._transceiver(p, keys) for p, keys in self.ports if p.switch in passes},
+            {p.element: _limited(self._transceiver(p, keys), p, attenuators[p.switch]) for p, keys in own},
             {s.element: _piece(s, keys) for s, keys in self.splitters if s.switch in passes},
             passes,
         )
@@ -141,6 +159,13 @@ class OpticsKeys:
             return Transceiver(port.element, PowerLevel(*launch), sensitivity, overload, loss, loss)
         except InvalidOpticsError as error:
             raise IncompleteOpticsError(f"{place}: {error}.") from error
+
+
+def _limited(transceiver: Transceiver, port: OpticalPort, max_attenuation: float | None) -> Transceiver:
+    # The transmitting side of a directional port has no output.
+    if max_attenuation is None or not port.output:
+        return transceiver
+    return transceiver.limited(f"attenuator:{port.switch}/{port.output}", max_attenuation)
 
 
 def _pass(name: str, keys: SwitchKeys) -> Passive:

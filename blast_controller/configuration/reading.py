@@ -19,9 +19,7 @@ from blast_controller.configuration.optics import (
     IncompleteOpticsError,
 )
 from blast_controller.configuration.schema import SchemaError, checked, read_toml
-from blast_controller.configuration.ssh import ssh_fault
-from tl1_driver.dialects import configured
-from tl1_driver.protocol.errors import InvalidSettingError
+from optical_switch.drivers import drivers
 
 
 def load(path: Path) -> Config:
@@ -80,14 +78,20 @@ def _check_consistency(config: Config) -> None:
         raise ConfigError(fault)
     _check_certificate_names(config)
     for switch in config.optical_switch:
-        try:
-            configured(switch.dialect, switch.dialect_settings)
-        except InvalidSettingError as error:
-            raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
-        if switch.user and switch.password_file is None:
-            raise ConfigError(f"the optical switch {switch.name} has user but no password_file: set password_file.")
-        if switch.ssh is not None and (wrong := ssh_fault(switch.ssh)) is not None:
-            raise ConfigError(f"the table ssh of the optical switch {switch.name} {wrong}")
+        phrase = switch.target().phrase
+        for fault in switch.faults(phrase):
+            raise ConfigError(fault)
+        if switch.light_checked != "off" and not switch.measures_power:
+            raise ConfigError(
+                f"{phrase} has light_check, but a switch with driver {switch.driver} has no power meters: "
+                "remove light_check."
+            )
+        if switch.attenuator_range_db is not None and not switch.attenuates:
+            able = ", ".join(sorted(name for name, driver in drivers().items() if driver.keys.attenuates))
+            raise ConfigError(
+                f"{phrase} has attenuator_range_db, but the driver {switch.driver} sets no attenuators: remove "
+                f"attenuator_range_db, or use a driver that sets them ({able})."
+            )
     _check_optics(config)
 
 

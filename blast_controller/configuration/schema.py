@@ -8,11 +8,11 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, time
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 Location = tuple[int | str, ...]
@@ -59,7 +59,8 @@ def checked(model: type[Model], tables: object) -> Model:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        raise SchemaError(_sentence(model, first), first["loc"]) from error
+        location, table, others = _walk(model, first["loc"])
+        raise SchemaError(_sentence(first, location, table, others), location) from error
 
 
 def _dates(value: object, location: Location = ()) -> Iterator[Location]:
@@ -73,16 +74,19 @@ def _dates(value: object, location: Location = ()) -> Iterator[Location]:
         yield location
 
 
-def _sentence(model: type[BaseModel], fault: ErrorDetails) -> str:
-    location = fault["loc"]
+def _sentence(fault: ErrorDetails, location: Location, table: type[BaseModel], others: Members) -> str:
     place = _place(location)
     if fault["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(location[-1]), _known_keys(model, location[:-1]), n=1, cutoff=0.4)
+        owners = [tag for tag, other in others.items() if location[-1] in other.model_fields]
+        if owners:
+            return f"unknown key {place}: only {' and '.join(sorted(owners))} has it."
+        near = difflib.get_close_matches(str(location[-1]), list(table.model_fields), n=1, cutoff=0.4)
         return f"unknown key {place}; " + (f"did you mean {near[0]}?" if near else "remove it.")
     if fault["type"] == "missing":
         return f"the key {place} is missing."
     message = fault["msg"].removeprefix("Value error, ")
-    text = f"{message[0].lower()}{message[1:]} (found {fault['input']!r})."
+    found = "" if isinstance(fault["input"], dict) else f" (found {fault['input']!r})"
+    text = f"{message[0].lower()}{message[1:]}{found}."
     return f"{place}: {text}" if place else text
 
 
@@ -93,12 +97,37 @@ def _place(location: Location) -> str:
     return text
 
 
-def _known_keys(root: type[BaseModel], location: Location) -> list[str]:
-    model = root
-    for step in location:
+Members = Mapping[str, type[BaseModel]]
+"""The models of a union by their tags."""
+
+
+def _walk(root: type[BaseModel], path: Location) -> tuple[Location, type[BaseModel], Members]:
+    """Return a location as the text has it, the model of its table, and the other models that this could have.
+
+    Pydantic's locations name the member of a union, which is no key of the text.
+    """
+    model, members, others = root, dict[str, type[BaseModel]](), dict[str, type[BaseModel]]()
+    location: Location = ()
+    for step in path:
+        if isinstance(step, str) and step in members:
+            model, members, others = members[step], {}, members
+            continue
+        location += (step,)
         if isinstance(step, str) and step in model.model_fields:
-            model = _model_in(model.model_fields[step].annotation) or model
-    return list(model.model_fields)
+            annotation = model.model_fields[step].annotation
+            members = _members(annotation)
+            if (inner := _model_in(annotation)) is not None:
+                model, others = inner, {}
+    return location, model, others
+
+
+def _members(annotation: object) -> dict[str, type[BaseModel]]:
+    """Return the models of a union by their tags."""
+    model = _model_in(annotation)
+    tags = [data.tag for data in getattr(annotation, "__metadata__", ()) if isinstance(data, Tag)]
+    if model is not None and tags:
+        return {tags[0]: model}
+    return {tag: found for part in typing.get_args(annotation) for tag, found in _members(part).items()}
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from algorithms.power_budget import ElementLoss
 from blast_controller.core.assembly import CoreAssembly
 from blast_controller.core.deadlines import Deadlines, Handlers
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibers import probe_circuits
 from blast_controller.core.inventory.holders import PROBER
+from blast_controller.core.light.fault_localizer import CIRCUIT_FAILED, TOO_MUCH_LOSS
 from blast_controller.core.model.commands import Command
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     AuditRequested,
+    CircuitFailed,
     CircuitsObserved,
     ClientsVanished,
     DecisionTimed,
@@ -30,6 +33,7 @@ from blast_controller.core.model.events import (
     FinishRequested,
     LightAlarmRaised,
     LightNotDetected,
+    LossMeasured,
     OperatorActed,
     Optimized,
     PortChanged,
@@ -122,6 +126,8 @@ class Core:
             StepFailed: self._on_answer,
             LightNotDetected: self._on_answer,
             LightAlarmRaised: self._on_alarm,
+            CircuitFailed: self._on_circuit_failed,
+            LossMeasured: self._on_loss,
             CircuitsObserved: self._on_observed,
             TableObserved: self._on_observed,
             PortChanged: self._on_port_changed,
@@ -396,6 +402,17 @@ class Core:
 
     def _on_alarm(self, event: LightAlarmRaised, now: float) -> None:
         self._lifecycle.act_on(self._parts.watch.on_alarm(event, now), now)
+
+    def _on_circuit_failed(self, event: CircuitFailed, now: float) -> None:
+        fault = f"{CIRCUIT_FAILED} ({event.reason})"
+        self._lifecycle.act_on(self._parts.watch.on_circuit_fault(event.circuit, fault, now), now)
+
+    def _on_loss(self, event: LossMeasured, now: float) -> None:
+        loss = ElementLoss(max(0.0, event.loss - event.accuracy), event.loss, event.loss + event.accuracy)
+        planned = self._parts.budget.note_loss(event.circuit, loss)
+        if planned is not None:
+            fault = f"{TOO_MUCH_LOSS} ({event.loss:.1f} dB, planned at most {planned:.1f} dB)"
+            self._lifecycle.act_on(self._parts.watch.on_circuit_fault(event.circuit, fault, now), now)
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
         live = self._reservations.live

@@ -85,7 +85,7 @@ class View:
         return self._inventory.quarantined
 
     @property
-    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
+    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, CrossConnect]]:
         """Return, by optical switch, the elements that foreign cross-connects touch, with the circuit."""
         occupied = self._inventory.occupied.items()
         return MappingProxyType({switch: MappingProxyType(found) for switch, found in occupied})

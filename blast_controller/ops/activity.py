@@ -6,7 +6,7 @@ The functions that build a line are pure; `write_line` writes it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -17,10 +17,12 @@ from blast_controller.core.model.events import (
     PortChanged,
     StepFailed,
 )
-from blast_controller.core.model.identifiers import DatapathId, SwitchId, device_name
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import DatapathId, ElementId, SwitchId, device_name
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, RequestKey
 from blast_controller.core.rollout.late_writes import NO_RESERVATION
+from blast_controller.ops.drift import foreign_circuits
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger("blast.activity")
@@ -167,28 +169,31 @@ def _(event: PortChanged) -> LogLine:
 
 
 class DriftWatch:
-    """Builds lines for foreign state on devices: only when its amount changes."""
+    """Builds lines for foreign state on devices: only when it changes."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
+        self._rules: dict[DatapathId, int] = {}
+        self._occupied: dict[SwitchId, Mapping[ElementId, CrossConnect]] = {}
 
     def rules(self, datapath: DatapathId, foreign: int) -> LogLine | None:
         """Handle the number of foreign rules on a ToR.
 
         They include the packet network's own rules, so this is no fault.
         """
-        return self._line(logging.INFO, device_name(datapath), foreign, f"{foreign} rules that Blast did not create")
-
-    def occupied(self, switch: SwitchId, elements: Collection[str]) -> LogLine | None:
-        """Handle the elements of an optical switch that foreign cross-connects occupy."""
-        description = f"cross-connects that Blast did not create on {', '.join(sorted(elements)) or 'no element'}"
-        return self._line(logging.WARNING, device_name(switch), len(elements), description)
-
-    def _line(self, level: int, device: str, amount: int, description: str) -> LogLine | None:
-        before, self._seen[device] = self._seen.get(device, 0), amount
-        if amount == before:
+        before, self._rules[datapath] = self._rules.get(datapath, 0), foreign
+        if foreign == before:
             return None
-        known = {"device": device, "foreign": amount}
-        return LogLine(
-            level if amount > before else logging.INFO, "drift", f"drift: {device} holds {description}", known
-        )
+        name = device_name(datapath)
+        message = f"drift: {name} holds {foreign} rules that Blast did not create"
+        return LogLine(logging.INFO, "drift", message, {"device": name, "foreign": foreign})
+
+    def occupied(self, switch: SwitchId, occupied: Mapping[ElementId, CrossConnect]) -> LogLine | None:
+        """Handle the elements of an optical switch that foreign cross-connects occupy."""
+        before, self._occupied[switch] = self._occupied.get(switch, {}), dict(occupied)
+        if occupied == before:
+            return None
+        known = {"device": device_name(switch), "foreign": len(occupied)}
+        if not occupied:
+            message = f"drift: the optical switch {switch} has only circuits that this controller set"
+            return LogLine(logging.INFO, "drift", message, known)
+        return LogLine(logging.WARNING, "drift", f"drift: {foreign_circuits(switch, occupied)}", known)

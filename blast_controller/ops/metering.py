@@ -10,6 +10,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Announce, Command, Publish
 from blast_controller.core.model.events import (
     CircuitsObserved,
+    DeviceConnected,
     Event,
     FinishRequested,
     StepConfirmed,
@@ -25,7 +26,7 @@ from blast_controller.ops.metrics import Metrics
 TORS = "tors"
 """All ToRs together: a fabric may have a thousand."""
 MAX_CODES = 64
-"""The limit of pairs of dialect and error code with separate labels: switches choose the codes."""
+"""The limit of pairs of driver and error code with separate labels: switches choose the codes."""
 
 
 class Metering(Observer):
@@ -41,12 +42,12 @@ class Metering(Observer):
         self.drift = Drift()
         self._codes: set[tuple[str, str]] = set()
 
-    def refused(self, dialect: str, code: str) -> None:
+    def refused(self, driver: str, code: str) -> None:
         """Count a refusal of an optical switch. From any thread."""
         if len(self._codes) < MAX_CODES:
-            self._codes.add((dialect, code))
-        label = code if (dialect, code) in self._codes else "other"
-        self._metrics.tl1_errors.labels(dialect, label).inc()
+            self._codes.add((driver, code))
+        label = code if (driver, code) in self._codes else "other"
+        self._metrics.switch_errors.labels(driver, label).inc()
 
     def on_event(self, event: Event, core: Core) -> None:
         """Count reports of devices and senders."""
@@ -61,7 +62,7 @@ class Metering(Observer):
             case TableObserved(datapath=datapath, foreign=foreign):
                 self.drift.note_table(datapath, foreign)
                 metrics.drift.labels("rules").set(self.drift.rules)
-            case CircuitsObserved():
+            case CircuitsObserved() | DeviceConnected(device=str()):
                 self.drift.note_circuits(core)
                 metrics.drift.labels("elements").set(self.drift.elements)
 

@@ -71,10 +71,10 @@ class Metrics:
             ("device",),
             registry=registry,
         )
-        self.tl1_errors = Counter(
-            "blast_tl1_errors_total",
-            "Commands that an optical switch refused, by its dialect and error code (GR-831: IICM, SNVS, ...).",
-            ("dialect", "code"),
+        self.switch_errors = Counter(
+            "blast_switch_errors_total",
+            "Changes and readings that an optical switch refused, by its driver and error code (TL1: IICM, SNVS, ...).",
+            ("driver", "code"),
             registry=registry,
         )
         self.drift = Gauge(

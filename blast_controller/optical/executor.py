@@ -1,8 +1,8 @@
 """Execution of cross-connect changes on the optical switches: one session and one queue for each switch.
 
-Every step is answered exactly once. When a switch refuses a command for several reservations at once, its list of
-cross-connects determines which ones exist, and the rest is retried for each reservation alone, so that one bad port
-fails one reservation only. Changes that arrive while the switch is busy are sent together.
+Every step is answered exactly once. Changes that arrive while the switch is busy are sent together; `isolation.py`
+finds the one that a refusal is due to. A switch whose answer does not mean that the change is in effect is read until
+its list shows it, or the deadline of a step passes.
 """
 
 from __future__ import annotations
@@ -14,38 +14,33 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from blast_controller.core.model.commands import CircuitChange, SetCircuits
 from blast_controller.core.model.events import (
+    CircuitFailed,
     CircuitsObserved,
     DeviceConnected,
     DeviceDisconnected,
     DeviceEvent,
     LightAlarmRaised,
     LightNotDetected,
+    LossMeasured,
     StepConfirmed,
     StepFailed,
 )
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.optical.attenuation import set_levels
+from blast_controller.optical.isolation import ChangeProcedure, CircuitBatch, StepKey, key_of
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.serving.loop_thread import LoopThread
-from tl1_driver.client import SwitchClient
-from tl1_driver.dialects.base import Dialect
-from tl1_driver.protocol.circuits import Circuit
-from tl1_driver.protocol.errors import CommandDeniedError, Tl1Error
-from tl1_driver.protocol.messages import Autonomous
-from tl1_driver.transport import Tcp, Tl1Transport
+from optical_switch.errors import DeviceBusyError, OpticalSwitchError, RefusedError, UnreachableError
+from optical_switch.model import Alarm, Circuit, CircuitReading, CircuitState, LossReading
+from optical_switch.session import BatchResult, Notice, SwitchSession
 
 log = logging.getLogger(__name__)
 
-StepKey = tuple[int, int]
-"""(reservation, step)"""
-
-MAX_ALARMS = 2048
-"""Taken from one message: more than one for each port of the largest switches."""
 SECONDS_TO_CLOSE = 5.0
 """Seconds for commands in progress; a switch that does not answer must not delay the exit."""
 FIRST_RETRY = 0.2
@@ -54,24 +49,26 @@ LONGEST_RETRY = 10.0
 """Seconds between attempts; a switch that returns is used within this time."""
 
 
+STEADY_SECONDS = 10.0
+"""A session that lasted as long was no accident: the next connection is tried soon again."""
+FIRST_PAUSE = 0.05
+"""Seconds between the first two readings of a list that lags; each further pause is twice as long."""
+NOT_LEADER = "another controller may be the leader now"
+
+
 @dataclass(frozen=True, slots=True)
 class SwitchSettings:
-    """The connection settings of an optical switch; `timeout` in seconds for each command."""
+    """The driver of an optical switch; `timeout` is the time in seconds for a change to be in effect.
+
+    `levels` has the largest power in dBm by output (None: no attenuation); empty: the attenuators stay as they are.
+    """
 
     name: SwitchId
-    host: str
-    port: int
-    dialect: Dialect
-    user: str = ""
-    password: str = ""
+    driver: str
+    new_session: Callable[[], SwitchSession]
     timeout: float = 2.0
     light: LightCheck = field(default_factory=LightCheck)
-    way: Tl1Transport = Tcp()  # noqa: RUF009 - it cannot be changed
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        """Return the secrets, which must never be logged."""
-        return self.way.secrets | {self.password}
+    levels: Mapping[int, float | None] = field(default_factory=dict)
 
 
 class OpticalExecutor:
@@ -83,17 +80,17 @@ class OpticalExecutor:
         on_event: Callable[[DeviceEvent], None],
         fatal: Callable[[BaseException], None],
         may_write: Callable[[], bool] = lambda: True,
-        on_refused: Callable[[str, str], None] = lambda dialect, code: None,
+        on_refused: Callable[[str, str], None] = lambda driver, code: None,
         io: LoopThread | None = None,
     ) -> None:
         """Create the executor, on the loop `io` or (None) on one of its own.
 
         `may_write` is called before each change: a switch does not know which controller is the leader. `on_refused`
-        receives the dialect and the error code of every refusal, on the executor's thread.
+        receives the driver and the error code of every refusal, on the executor's thread.
         """
         self._io = io or LoopThread("optical")
         hands = _Hands(on_event, may_write, on_refused)
-        self._sessions = {settings.name: _SwitchSession(settings, hands) for settings in switches}
+        self._sessions = {settings.name: _SwitchWorker(settings, hands) for settings in switches}
         self._fatal = fatal
         self._serving: asyncio.Task[None] | None = None
 
@@ -111,11 +108,11 @@ class OpticalExecutor:
     def apply(self, command: SetCircuits) -> None:
         """Carry out one decision's changes, after those handed in before. Never blocks."""
         now = time.monotonic()
-        work = _Work(command.changes, {_key(change): now for change in command.changes})
+        work = _Work(command.changes, {key_of(change): now for change in command.changes})
         self._io.post(partial(self._sessions[command.switch].take, work))
 
     def read(self, switch: SwitchId) -> None:
-        """Read what a switch holds, after what was handed in before; answered by CircuitsObserved unless it is away."""
+        """Read a switch's circuits after all earlier work; answered by CircuitsObserved unless it is disconnected."""
         self._io.post(self._sessions[switch].take_reading)
 
     def _begin(self) -> None:
@@ -159,7 +156,7 @@ class _Hands(NamedTuple):
     on_refused: Callable[[str, str], None]
 
 
-class _SwitchSession:
+class _SwitchWorker:
     """One switch: connects, reports the switch's state, works through the queue, and reconnects after a failure."""
 
     def __init__(self, settings: SwitchSettings, hands: _Hands) -> None:
@@ -168,6 +165,11 @@ class _SwitchSession:
         self._queue: deque[_Work | None] = deque()
         self._wake = asyncio.Event()
         """Set by new work, and by the end of the session."""
+        self._reported = asyncio.Event()
+        """Set when the switch reports a circuit on its own."""
+        self._being_set: frozenset[Circuit] = frozenset()
+        self._unseen: dict[Circuit, float] = {}
+        """Circuits that the switch may have set although its list lacks them, and until when the list may lag."""
         self._up = False
         self._away = "not connected yet"
         self.task: asyncio.Task[None] | None = None
@@ -196,44 +198,48 @@ class _SwitchSession:
         self._wake.set()
 
     async def run(self) -> None:
+        loop = asyncio.get_running_loop()
         retry = FIRST_RETRY
         while True:
-            client = self._client()
+            session = self._settings.new_session()
+            session.subscribe(self._take_notice)
+            began = loop.time()
             try:
-                await client.open()
-                await self._serve(client)
+                await session.open()
+                await self._serve(session)
             except asyncio.CancelledError:
-                await client.close()
+                await session.close()
                 return
-            except Tl1Error as error:
-                if self._up and not client.flooded:
+            except OpticalSwitchError as error:
+                if self._up and loop.time() - began >= STEADY_SECONDS:
                     retry = FIRST_RETRY
-                self._lost(self._refusal(error) if isinstance(error, CommandDeniedError) else str(error))
-            await client.close()
+                self._lost(self._refusal(error) if isinstance(error, RefusedError) else str(error))
+            await session.close()
             await asyncio.sleep(retry)
             retry = min(2 * retry, LONGEST_RETRY)
 
-    def _client(self) -> SwitchClient:
-        s = self._settings
-        client = SwitchClient(
-            s.host,
-            s.port,
-            s.dialect,
-            user=s.user,
-            password=s.password,
-            timeout=s.timeout,
-            on_autonomous=lambda message: self._report_alarms(client, message),
-            way=s.way,
-        )
-        return client
+    def _take_notice(self, notice: Notice) -> None:
+        if isinstance(notice, Alarm):
+            self._report_alarm(notice)
+        elif isinstance(notice, LossReading):
+            self._report_loss(notice)
+        elif isinstance(notice, CircuitReading):
+            self._reported.set()
+            if notice.state is CircuitState.FAILED and self._up and notice.circuit not in self._being_set:
+                reason = notice.cause or "the switch gives no cause"
+                self._on_event(CircuitFailed(CrossConnect(self._settings.name, *notice.circuit), reason))
 
-    def _report_alarms(self, client: SwitchClient, message: Autonomous) -> None:
-        for alarm in islice(client.alarms(message), MAX_ALARMS):
-            log.warning(
-                "optical switch %s: %s %s at %s", self._settings.name, alarm.notification, alarm.condition, alarm.aid
-            )
-            if alarm.port is not None and alarm.port.side == "out" and not alarm.cleared:
-                self._on_event(LightAlarmRaised(self._settings.name, alarm.port.number, alarm.condition))
+    def _report_loss(self, reading: LossReading) -> None:
+        if self._up:
+            circuit = CrossConnect(self._settings.name, *reading.circuit)
+            self._on_event(LossMeasured(circuit, reading.db, reading.accuracy))
+
+    def _report_alarm(self, alarm: Alarm) -> None:
+        level, suffix = (logging.INFO, " is over") if alarm.cleared else (logging.WARNING, "")
+        fault = f"{alarm.severity} {alarm.condition}".strip()
+        log.log(level, "optical switch %s: %s at %s%s", self._settings.name, fault, alarm.name, suffix)
+        if alarm.port is not None and alarm.port.side == "out" and not alarm.cleared:
+            self._on_event(LightAlarmRaised(self._settings.name, alarm.port.number, alarm.condition))
 
     def _lost(self, reason: str) -> None:
         if reason != self._away:
@@ -246,90 +252,171 @@ class _SwitchSession:
             if work is not None:
                 self._fail(work.changes, reason)
 
-    async def _serve(self, client: SwitchClient) -> None:
-        """Work until the session is lost, which raises a Tl1Error."""
-        present = await self._circuits(client)
+    async def _serve(self, session: SwitchSession) -> None:
+        """Work until the session is lost, which raises an OpticalSwitchError."""
+        self._unseen.clear()
+        if self._settings.levels:
+            await self._set_levels(session)
+        present = await self._cross_connects(session)
         self._up = True
         log.info("optical switch %s is connected, %d cross-connects present", self._settings.name, len(present))
         self._on_event(DeviceConnected(self._settings.name, present))
-        lost = asyncio.ensure_future(client.wait_closed())
+        if session.capabilities.measures_loss:
+            for reading in await session.read_losses():
+                self._report_loss(reading)
+        lost = asyncio.ensure_future(session.wait_closed())
         lost.add_done_callback(lambda _: self._wake.set())
         try:
             while True:
                 work = await self._next(lost)
-                await (self._read(client) if work is None else self._do(client, work))
+                await (self._read(session) if work is None else self._do(session, work))
         finally:
             lost.cancel()
 
-    async def _read(self, client: SwitchClient) -> None:
-        self._on_event(CircuitsObserved(self._settings.name, await self._circuits(client)))
+    async def _set_levels(self, session: SwitchSession) -> None:
+        """Set the attenuators before any circuit, because the core plans with the limited power."""
+        if not self._may_write():
+            raise DeviceBusyError(NOT_LEADER)
+        await set_levels(session, self._settings.levels)
 
-    async def _circuits(self, client: SwitchClient) -> frozenset[CrossConnect]:
-        return frozenset(CrossConnect(self._settings.name, *c) for c in await self._present(client))
+    async def _read(self, session: SwitchSession) -> None:
+        self._on_event(CircuitsObserved(self._settings.name, await self._cross_connects(session)))
+
+    async def _cross_connects(self, session: SwitchSession) -> frozenset[CrossConnect]:
+        return frozenset(CrossConnect(self._settings.name, *circuit) for circuit in await self._present(session))
+
+    async def _present(self, session: SwitchSession) -> frozenset[Circuit]:
+        """Return the circuits that occupy their ports, once the list can no longer lack one that was just set."""
+        clock = asyncio.get_running_loop().time
+        pause = FIRST_PAUSE
+        while True:
+            self._reported.clear()
+            readings = await session.read_circuits()
+            present = frozenset(reading.circuit for reading in readings if reading.state is not CircuitState.ABSENT)
+            self._unseen = {c: until for c, until in self._unseen.items() if c not in present and until > clock()}
+            if not self._unseen:
+                return present
+            await _wait_for(self._reported, min(pause, max(self._unseen.values()) - clock()))
+            pause *= 2
 
     async def _next(self, lost: asyncio.Future[str]) -> _Work | None:
-        """Return the next work (None: a reading). Raises _SessionEndedError."""
+        """Return the next work (None: a reading). Raises UnreachableError when the session has ended."""
         while not self._queue and not lost.done():
             self._wake.clear()
             await self._wake.wait()
         if lost.done():
-            raise _SessionEndedError(await lost)
+            raise UnreachableError(await lost)
         return self._queue.popleft()
 
-    async def _present(self, client: SwitchClient) -> set[Circuit]:
-        return {state.circuit for state in await client.circuits() if state.made}
+    # -------------------------------------------------------------------------------------------------- changes
 
-    async def _do(self, client: SwitchClient, work: _Work) -> None:
-        unanswered = {_key(c): c for c in work.changes}
+    async def _do(self, session: SwitchSession, work: _Work) -> None:
+        unanswered = {key_of(change): change for change in work.changes}
+        if not self._may_write():
+            self._fail(work.changes, NOT_LEADER)
+            return
+        connected: list[CircuitChange] = []
 
         def answer(change: CircuitChange, refusal: str | None) -> None:
-            del unanswered[_key(change)]
+            if refusal is None and change.connect:
+                connected.append(change)
+                return
+            del unanswered[key_of(change)]
             if refusal is None:
-                self._confirm(change, work.since[_key(change)])
+                self._confirm(change, work.since[key_of(change)])
             else:
                 self._fail((change,), refusal)
 
-        if not self._may_write():
-            self._fail(work.changes, "another controller may be the leader now")
-            return
         try:
-            stuck = await self._disconnect(client, work.changes, answer)
-            for change in work.changes:
-                if _key(change) in unanswered and not stuck.isdisjoint(change.after):
-                    answer(change, "a conflicting cross-connect could not be removed")
-            connected = await self._connect(client, [c for c in work.changes if c.connect], unanswered, answer)
-            for change, dark in await self._dark(client, connected):
-                del unanswered[_key(change)]
+            await self._carry_out(session, ChangeProcedure(session.capabilities, answer, self._refusal), work.changes)
+            for change, dark in await self._dark(session, connected):
+                del unanswered[key_of(change)]
                 if dark:
                     self._on_event(LightNotDetected(self._settings.name, change.reservation, change.step, dark))
                 else:
-                    self._confirm(change, work.since[_key(change)])
-        except Tl1Error as error:
+                    self._confirm(change, work.since[key_of(change)])
+        except OpticalSwitchError as error:
             self._fail(unanswered.values(), str(error))
             raise
+
+    async def _carry_out(
+        self, session: SwitchSession, procedure: ChangeProcedure, changes: Sequence[CircuitChange]
+    ) -> None:
+        steps = procedure.run(changes)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, CircuitBatch):
+                    step = steps.send(await self._apply(session, step))
+                else:
+                    step = steps.send(await self._present(session))
+        except StopIteration:
+            return
+
+    async def _apply(self, session: SwitchSession, batch: CircuitBatch) -> BatchResult:
+        """Have a batch done; an accepted one is in effect on return, or its missing circuits are refused."""
+        self._being_set = frozenset(batch.adds)
+        capabilities = session.capabilities
+        if len(batch.adds) > 1 and not (capabilities.confirms or capabilities.atomic):
+            # A part may be set although the batch is refused.
+            until = asyncio.get_running_loop().time() + self._settings.timeout
+            self._unseen.update(dict.fromkeys(batch.adds, until))
+        try:
+            result = await self._apply_and_read(session, batch)
+        finally:
+            self._being_set = frozenset()
+        if capabilities.measures_loss and result.error is None:
+            # Before the confirmation, so that a grant shows the margins that there are.
+            for reading in await session.read_losses():
+                if reading.circuit in batch.adds:
+                    self._report_loss(reading)
+        return result
+
+    async def _apply_and_read(self, session: SwitchSession, batch: CircuitBatch) -> BatchResult:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._settings.timeout
+        result = await session.apply(batch.deletes, batch.adds)
+        if session.capabilities.confirms or result.error is not None:
+            return result
+        pause = FIRST_PAUSE
+        while True:
+            self._reported.clear()
+            readings = {reading.circuit: reading for reading in await session.read_circuits()}
+            self._unseen = {c: seconds for c, seconds in self._unseen.items() if c not in readings}
+            refused = {**_lacking(batch, readings, final=False), **result.refused}
+            pending = _lacking(batch, readings, final=True).keys() - refused.keys()
+            if not pending:
+                return BatchResult(refused)
+            left = until - loop.time()
+            if left <= 0:
+                return BatchResult({**_lacking(batch, readings, final=True), **refused})
+            await _wait_for(self._reported, min(pause, left))
+            pause *= 2
 
     def _confirm(self, change: CircuitChange, since: float) -> None:
         elapsed = time.monotonic() - since
         self._on_event(StepConfirmed(self._settings.name, change.reservation, change.step, elapsed))
 
+    # ---------------------------------------------------------------------------------------------------- light
+
     async def _dark(
-        self, client: SwitchClient, connected: Sequence[CircuitChange]
+        self, session: SwitchSession, connected: Sequence[CircuitChange]
     ) -> list[tuple[CircuitChange, frozenset[int]]]:
         """Return the connected changes, each with its dark leaves."""
         leaves = {leaf for change in connected for leaf in change.leaves}
         if not leaves or self._settings.light.when == "off":
             return [(change, frozenset()) for change in connected]
         if self._settings.light.when == "under_traffic":
-            self._look_later(client, leaves)
+            self._look_later(session, leaves)
             return [(change, frozenset()) for change in connected]
-        dark = await self._settings.light.dark(client, leaves)
+        dark = await self._settings.light.dark(session, leaves)
         return [(change, dark & frozenset(change.leaves)) for change in connected]
 
-    def _look_later(self, client: SwitchClient, leaves: Collection[int]) -> None:
+    def _look_later(self, session: SwitchSession, leaves: Collection[int]) -> None:
         async def look() -> None:
             try:
-                dark = await self._settings.light.dark(client, leaves)
-            except Tl1Error as error:
+                dark = await self._settings.light.dark(session, leaves)
+            except OpticalSwitchError as error:
                 log.warning("optical switch %s: the light check failed: %s", self._settings.name, error)
                 return
             for output in sorted(dark):
@@ -339,84 +426,9 @@ class _SwitchSession:
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
-    async def _disconnect(self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer) -> set[int]:
-        """Return the reservations with a circuit that could not be disconnected."""
-        doomed = [_circuit(c) for change in changes for c in change.disconnect]
-        refusals: dict[Circuit, str] = {}
-        if doomed:
-            try:
-                await client.disconnect(doomed)
-            except CommandDeniedError as error:
-                self._refusal(error)
-                refusals = await self._disconnect_singly(client, doomed)
-        stuck = set()
-        for change in changes:
-            refusal = next((refusals[_circuit(c)] for c in change.disconnect if _circuit(c) in refusals), None)
-            if refusal:
-                stuck.add(change.reservation)
-            if refusal or not change.connect:
-                answer(change, refusal)
-        return stuck
-
-    async def _disconnect_singly(self, client: SwitchClient, doomed: Sequence[Circuit]) -> dict[Circuit, str]:
-        """Disconnect one by one; a missing circuit counts as disconnected."""
-        refusals: dict[Circuit, str] = {}
-        for circuit in set(doomed) & await self._present(client):
-            try:
-                await client.disconnect([circuit])
-            except CommandDeniedError as error:
-                refusals[circuit] = self._refusal(error)
-        return refusals
-
-    async def _connect(
-        self,
-        client: SwitchClient,
-        changes: Sequence[CircuitChange],
-        unanswered: dict[StepKey, CircuitChange],
-        answer: _Answer,
-    ) -> list[CircuitChange]:
-        """Connect the changes that have not failed yet; answer refused ones and return the others."""
-        changes = [change for change in changes if _key(change) in unanswered]
-        if not changes:
-            return []
-        refusal: str | None = None
-        try:
-            await client.connect(_roots_first(changes))
-        except CommandDeniedError as error:
-            refusal = self._refusal(error)
-        if refusal is None:
-            return changes
-        if len(changes) == 1:
-            answer(changes[0], refusal)
-            return []
-        return await self._connect_singly(client, changes, answer)
-
-    async def _connect_singly(
-        self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer
-    ) -> list[CircuitChange]:
-        present = await self._present(client)
-        connected = []
-        for change in changes:
-            missing = [c for c in map(_circuit, change.connect) if c not in present]
-            refusal = await self._connect_alone(client, missing)
-            if refusal is None:
-                connected.append(change)
-            else:
-                answer(change, refusal)
-        return connected
-
-    async def _connect_alone(self, client: SwitchClient, missing: list[Circuit]) -> str | None:
-        if not missing:
-            return None
-        try:
-            await client.connect(missing)
-        except CommandDeniedError as error:
-            return self._refusal(error)
-        return None
-
-    def _refusal(self, error: CommandDeniedError) -> str:
+    def _refusal(self, error: RefusedError) -> str:
         """Count a refusal and return its message."""
-        self._on_refused(self._settings.dialect.name, error.code)
+        self._on_refused(self._settings.driver, error.code)
         return str(error)
 
     def _fail(self, changes: Iterable[CircuitChange], reason: str) -> None:
@@ -425,21 +437,28 @@ class _SwitchSession:
             self._on_event(StepFailed(self._settings.name, change.reservation, change.step, sentence))
 
 
-def _key(change: CircuitChange) -> StepKey:
-    return change.reservation, change.step
+def _lacking(
+    batch: CircuitBatch, readings: Mapping[Circuit, CircuitReading], *, final: bool
+) -> dict[Circuit, RefusedError]:
+    """Return the circuits that are not as the batch wants them and, unless it is `final`, will not come to be so."""
+    found: dict[Circuit, RefusedError] = {}
+    for circuit in batch.adds:
+        reading = readings.get(circuit)
+        state = CircuitState.ABSENT if reading is None else reading.state
+        if state is CircuitState.FAILED or (final and state is not CircuitState.CONNECTED):
+            cause = reading.cause if reading is not None and reading.cause else f"the switch lists it as {state}"
+            found[circuit] = RefusedError(state, f"input {circuit.input} to output {circuit.output}: {cause}")
+    kept = set(batch.deletes) - set(batch.adds)
+    for circuit in kept & readings.keys() if final else ():
+        if readings[circuit].state is not CircuitState.ABSENT:
+            text = f"input {circuit.input} to output {circuit.output}: the switch still lists it"
+            found[circuit] = RefusedError(readings[circuit].state, text)
+    return found
 
 
-_Answer = Callable[[CircuitChange, str | None], None]
-
-
-class _SessionEndedError(Tl1Error):
-    """The switch, or the way to it, ended the session."""
-
-
-def _circuit(c: CrossConnect) -> Circuit:
-    return Circuit(c.input, c.output)
-
-
-def _roots_first(changes: Sequence[CircuitChange]) -> list[Circuit]:
-    """Return the circuits to connect, in the order of the changes, each of which lists its roots first."""
-    return [_circuit(c) for change in changes for c in change.connect]
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

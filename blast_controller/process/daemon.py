@@ -1,4 +1,4 @@
-"""The controller as a process: the runtime with its Thrift server, its OpenFlow application and its TL1 sessions."""
+"""The controller as a process: the runtime, its Thrift server, its OpenFlow application and its optical switches."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from blast_api import BlastOperator
 from blast_base.descriptors import DescriptorLimitError, Descriptors, descriptors, raise_limit
 from blast_base.endpoint import Endpoint
 from blast_base.extras import NotInstalledError, require
+from blast_base.settings import endpoint_of
 from blast_controller.configuration.access_files import (
     check_access_files,
     read_policy,
@@ -26,11 +27,11 @@ from blast_controller.configuration.access_files import (
 from blast_controller.configuration.config import Config, ConfigError, JournalSection, OpticalSwitchSection
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.openflow import required_names
-from blast_controller.configuration.section import endpoint_of
-from blast_controller.configuration.switch_access import read_password, read_way
+from blast_controller.configuration.switch_access import read_access
 from blast_controller.core.controller import Core
 from blast_controller.core.model import events
 from blast_controller.core.model.errors import FabricError, RejectedError
+from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
 from blast_controller.history.recorder import Recorder
@@ -41,6 +42,7 @@ from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
 from blast_controller.ops.http.client_counts import MAX_GUESTS, MAX_KNOWN
 from blast_controller.ops.logging import fields
+from blast_controller.optical.attenuation import output_levels
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimizer.process import OptimizerProcess
@@ -70,7 +72,7 @@ from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.succession.candidate import Hooks
 from blast_controller.succession.succession import Succession, Watcher
-from tl1_driver.dialects import configured
+from optical_switch.drivers import SwitchAccess
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -116,14 +118,17 @@ class Daemon:
         places = WaitingLimits(of_one=config.controller.max_waiting_calls_per_tenant)
         watchers = Watchers((tenant.name for tenant in config.tenant), lambda: self.runtime.snapshot)
         self._recorder = _recorder(config)
+        self._drift = watchers.metering.drift
         observers: list[Observer] = [ActivityLog(), *watchers.observers]
         if self._recorder is not None:
             observers.append(self._recorder)
         # One loop for clients, ToRs and switches: fewer threads compete with the core for the interpreter.
         self._network = LoopThread("network")
         self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
-        switches = [_switch_settings(section) for section in config.optical_switch]
-        self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
+        accesses = {section.name: read_access(section) for section in config.optical_switch}
+        fabric = config.build_fabric()
+        switches = [_switch_settings(section, accesses[section.name], fabric) for section in config.optical_switch]
+        self.secrets = frozenset[str]().union(*(access.secrets for access in accesses.values()))
         """Secrets, which must never be logged."""
         self._optical = OpticalExecutor(
             switches, self.runtime.post, self._die, self._may_write, watchers.metering.refused, self._network.lend()
@@ -352,7 +357,7 @@ class Daemon:
         ]
         if self._recorder is not None and self._recorder.fault is not None:
             found.append(f"The flight recorder pauses: {self._recorder.fault}")
-        return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
+        return [*found, *self._drift.warnings, *([IN_MEMORY] if self._config.journal.in_memory else [])]
 
     def apply(self, config: Config) -> None:
         """Apply this configuration as far as a running controller can (`reload.AT_ONCE`).
@@ -481,19 +486,12 @@ def _server_limits(config: Config, room: Descriptors) -> ServerLimits:
     return replace(limits, **shared)
 
 
-def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
-    host, port = endpoint_of(section.address)
-    return SwitchSettings(
-        SwitchId(section.name),
-        host,
-        port,
-        configured(section.dialect, section.dialect_settings),
-        user=section.user,
-        password=read_password(section),
-        timeout=section.step_timeout_ms / 1000,
-        light=LightCheck(section.light_checked, section.dark_threshold_dbm, section.light_timeout_ms / 1000),
-        way=read_way(section),
-    )
+def _switch_settings(section: OpticalSwitchSection, access: SwitchAccess, fabric: Fabric) -> SwitchSettings:
+    light = LightCheck(section.light_checked, section.dark_threshold_dbm, section.light_timeout_ms / 1000)
+    timeout = section.step_timeout_ms / 1000
+    name = SwitchId(section.name)
+    levels = {} if section.attenuator_range_db is None else output_levels(fabric, name)
+    return SwitchSettings(name, section.driver, access.new_session, timeout, light, levels)
 
 
 def _listening(address: str, start: Callable[[], T]) -> T:

@@ -32,7 +32,7 @@ class Floor:
             self._journal = opened.enter_context(closing(SeparateJournal(lab.journal)))
             bridge = lab.names.bridge(lab.plan.rack_plans[0].datapath)
             self._switch = opened.enter_context(closing(BarrierProbe(bridge)))
-            self._optical = opened.enter_context(closing(Tl1Probe(lab.tl1)))
+            self._optical = opened.enter_context(closing(Tl1Probe(lab.switch_address)))
             self._opened = opened.pop_all()
         return self
 

@@ -11,7 +11,7 @@ from tl1_driver.dialects import DIALECTS
 from tl1_driver.protocol.session import Answered, CommandFailed, Tl1Session
 
 _DIALECT = DIALECTS["glimmerglass"]
-"""The dialect of every lab's switch."""
+"""The dialect of the demo's switch."""
 _TIMEOUT_SECONDS = 60.0
 """A switch of this machine that takes longer is broken."""
 

@@ -24,7 +24,7 @@ class FabricChangeError(LabError):
 
 
 class ProcessError(LabError):
-    """A process of the lab (TL1 agent, controller) did not start or died."""
+    """A process of the lab (switch's agent, controller) did not start or died."""
 
 
 class DemoError(LabError):

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TypedDict
 
 from mininet_topos.topology.plan import OPTICAL_SWITCH, LabPlan, RackPlan
-from mininet_topos.topology.power import OVERLOAD_DBM, PASS_LOSS_DB, SENSITIVITY_DBM, TRANSMITTED_DBM, splitter_loss
+from mininet_topos.topology.power import OVERLOAD_DBM, SENSITIVITY_DBM, TRANSMITTED_DBM, splitter_loss
+from mininet_topos.topology.switch_kinds import DEFAULT_KIND, KINDS, SwitchKind
+from optical_switch.emulator.hardware import PASS_LOSS_DB
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Endpoints:
 
     thrift: str
     openflow: str
-    tl1: str
+    optical_switch: str
     http: str | None = None
 
 
@@ -30,7 +32,8 @@ class Service:
     `min_lease_ms` is the shortest lease, `light_check` when received power is checked, `keep_warm_ms` how long a
     released light tree stays lit (0: tests wait for it to be torn down), `policy` the scheduling policy, and
     `reconcile_interval_ms` the interval at which devices are compared with the journal. With `knows_losses` the
-    configuration contains the insertion losses of this lab, for a power budget.
+    configuration contains the insertion losses of this lab, for a power budget. `switch` is the kind of the optical
+    switch, and `switch_folder` the folder of its files.
     """
 
     journal: Path | None = None
@@ -41,6 +44,8 @@ class Service:
     knows_losses: bool = False
     reconcile_interval_ms: int | None = None
     etcd: str | None = None
+    switch: SwitchKind = KINDS[DEFAULT_KIND]
+    switch_folder: Path = Path()
 
 
 class ServiceOptions(TypedDict, total=False):
@@ -92,11 +97,12 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
     yield from _table(
         "[[optical_switch]]",
         name=json.dumps(OPTICAL_SWITCH),
-        address=json.dumps(endpoints.tl1),
-        dialect='"glimmerglass"',
+        driver=json.dumps(service.switch.name),
+        address=json.dumps(endpoints.optical_switch),
         inputs=plan.ocs_ports,
         outputs=plan.ocs_ports,
         light_check=json.dumps(service.light_check),
+        **service.switch.keys(service.switch_folder),
         **({"pass_loss_db": PASS_LOSS_DB} if service.knows_losses else {}),
     )
 

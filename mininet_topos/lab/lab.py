@@ -1,4 +1,4 @@
-"""A running lab: the emulated network, the TL1 agent of its optical switch, and the controller.
+"""A running lab: the emulated network, the agent of its optical switch, and the controller.
 
     with Lab(preset("small")) as lab:
         lab.host("r1h1").cmd("ping -c1 10.0.2.1")
@@ -37,6 +37,7 @@ from mininet_topos.topology.faults import FaultInjector
 from mininet_topos.topology.nodes import ControllerTarget
 from mininet_topos.topology.optical_node import OpticalSwitch
 from mininet_topos.topology.plan import OPTICAL_SWITCH, LabPlan
+from mininet_topos.topology.switch_kinds import DEFAULT_KIND, switch_kind
 
 _CONTROLLER_SECONDS = 120.0
 """The largest labs read hundreds of devices first, on few processors."""
@@ -56,9 +57,10 @@ class Lab:
     """A lab built from `plan`.
 
     `controller` is the command of its controller, or None to run none: the ToRs then keep trying `openflow`, where one
-    may be started by hand with the file `config`. `agent` is the address at which the optical switch serves TL1 (None:
-    not at all). Of several `controllers`, which share a journal in the lab's own etcd, the first to start is the
-    leader. Further parameters configure the controller, see `Service`.
+    may be started by hand with the file `config`. `switch` is the kind of the optical switch, a key of
+    `switch_kinds.KINDS`, and `agent` the address at which it is served (None: not at all). Of several `controllers`,
+    which share a journal in the lab's own etcd, the first to start is the leader. Further parameters configure the
+    controller, see `Service`.
     """
 
     def __init__(
@@ -66,12 +68,14 @@ class Lab:
         plan: LabPlan,
         *,
         controller: ControllerCommand | None = blast_controller,
+        switch: str = DEFAULT_KIND,
         agent: str | None = f"{LOOPBACK}:0",
         controllers: int = 1,
         **wishes: Unpack[ServiceOptions],
     ) -> None:
         self.plan = plan
         self._controller_command, self._agent = controller, agent
+        self._kind = switch_kind(switch)
         self._asked = Service(**wishes)
         self._controller: LabProcess | None = None
         self._addresses = ReservedAddresses()
@@ -87,6 +91,7 @@ class Lab:
         Raises `HostError` if this machine lacks a requirement, `ProcessError` if agent or controller do not start.
         """
         require_lab_host()
+        self._kind.check()
         self.names = registry.claim()
         try:
             self._start_network()
@@ -157,7 +162,7 @@ class Lab:
             self.optical_switch.watch_agent(self._report_end)
 
     def watch(self, report: Callable[[str], None]) -> None:
-        """Call back, on another thread, with a sentence when the controller or the TL1 agent ends by itself."""
+        """Call back, on another thread, with a sentence when the controller or the switch's agent ends by itself."""
         self._report_end = report
         if self._controller is not None:
             self._controller.watch(report)
@@ -184,9 +189,9 @@ class Lab:
         return self.directory / "journal.sqlite"
 
     @property
-    def tl1(self) -> str:
-        """Where the optical switch serves TL1, `address:port`."""
-        return self.optical_switch.tl1
+    def switch_address(self) -> str:
+        """Where the optical switch is served, `address:port`."""
+        return self.optical_switch.address
 
     @property
     def controller_pid(self) -> int | None:
@@ -239,7 +244,8 @@ class Lab:
             "thrift": self.controllers if self._controller is not None else None,
             "openflow": self.openflow,
             "page": f"http://{self.http}/" if self._controller is not None else None,
-            "tl1": self.tl1 or None,
+            "switch": self._kind.name,
+            "switch_address": self.switch_address or None,
             "config": str(self.config),
             "plan": asdict(self.plan),
             "rate_factor": self.plan.rate_factor,
@@ -261,7 +267,7 @@ class Lab:
         for standby in self._standbys:
             standby.openflow, standby.thrift, standby.http = (self._addresses.take() for _ in range(3))
         self.net = Mininet(topo=None, controller=None, build=False)
-        self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log"))
+        self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log", self._kind))
         for number, address in enumerate([self.openflow, *(standby.openflow for standby in self._standbys)]):
             host, port = parse_endpoint(address)
             self.net.addController(f"c{number}", ControllerTarget, ip=host, port=port, lab=self.id)
@@ -288,7 +294,7 @@ class Lab:
 
     def _make_namespaces(self, etcd: LabEtcd) -> None:
         """Create a namespace for each of several controllers, as on machines of their own."""
-        outward = {etcd.address: Side.ETCD, self.tl1: Side.DEVICES}
+        outward = {etcd.address: Side.ETCD, self.switch_address: Side.DEVICES}
         first = (self.thrift, self.http, self.openflow)
         for thrift, http, openflow in (first, *((one.thrift, one.http, one.openflow) for one in self._standbys)):
             inward = {thrift: Side.CLIENTS, http: Side.CLIENTS, openflow: Side.DEVICES}
@@ -304,9 +310,11 @@ class Lab:
         return self._namespaces[number - 1]
 
     def _write_config(self) -> None:
-        endpoints = Endpoints(self.thrift, self.openflow, self.tl1, self.http)
+        endpoints = Endpoints(self.thrift, self.openflow, self.switch_address, self.http)
         etcd = None if self._etcd is None else self._etcd.address
-        service = replace(self._asked, journal=self.journal, etcd=etcd)
+        service = replace(
+            self._asked, journal=self.journal, etcd=etcd, switch=self._kind, switch_folder=self.optical_switch.folder
+        )
         self.config.write_text(render(self.plan, endpoints, service))
         for standby in self._standbys:
             others = replace(endpoints, thrift=standby.thrift, openflow=standby.openflow, http=standby.http)

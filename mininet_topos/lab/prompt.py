@@ -81,6 +81,7 @@ class LabPrompt(CLI):  # type: ignore[misc]
         element = read_fiber(self._lab.plan, words)
         self._lab.faults.mend_fiber(element)
         self._lab.faults.dim_fiber(element, 0)
+        self._lab.faults.raise_loss(element, 0)
         return f"{element} is restored"
 
     @_prints_result
@@ -90,6 +91,14 @@ class LabPrompt(CLI):  # type: ignore[misc]
         element = read_fiber(self._lab.plan, words[:-1])
         self._lab.faults.dim_fiber(element, decibels)
         return f"{element} has {decibels:g} dB of additional loss"
+
+    @_prints_result
+    def do_loss(self, words: list[str]) -> str:
+        """Raise the loss in the optical switch of the circuits at a fiber, in dB: loss s1/10 5."""
+        decibels = read_decibels(words)
+        element = read_fiber(self._lab.plan, words[:-1])
+        self._lab.faults.raise_loss(element, decibels)
+        return f"circuits at {element} have {decibels:g} dB of additional loss"
 
     @_prints_result
     def do_slow(self, words: list[str]) -> str:
@@ -114,7 +123,7 @@ class LabPrompt(CLI):  # type: ignore[misc]
 
     @_prints_result
     def do_drop(self, words: list[str]) -> str:
-        """Reset every TL1 session of the optical switch; circuits stay: drop ocs1."""
+        """Reset every session of the optical switch; circuits stay: drop ocs1."""
         read_switch(words)
         self._lab.faults.cut_sessions()
         return f"every session of {OPTICAL_SWITCH} is reset"

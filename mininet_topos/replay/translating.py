@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from blast_sim.replay.result import MulticastOutcome, ReplayOutcome
 from blast_sim.traces.workload import TraceMulticast, Workload
-from blast_transport.transports.optical.pacing import SHARE
+from blast_transport.datagrams.pacing import SHARE
 from blast_transport.wire.datagram import segment_size_for, wire_bytes
 from mininet_topos.demo.mix import MixRequest, ServedRequest
 from mininet_topos.topology.plan import LabPlan

@@ -14,17 +14,22 @@ from mininet_topos.topology.optical_node import OpticalSwitch
 from mininet_topos.topology.packet_rules import forwarding_rules
 from mininet_topos.topology.plan import OPTICAL_SWITCH, HostPlan, LabPlan, OpticalPortPlan, RackPlan
 from mininet_topos.topology.static_tree import StaticEnd, StaticTreePlan, taken_as_from
+from mininet_topos.topology.switch_kinds import DEFAULT_KIND, KINDS, SwitchKind
 
 CORE = "core"
 
 
 @dataclass(frozen=True)
 class Build:
-    """One lab of a plan: its id (by its names), where the optical switch's agent listens (None: none) and logs."""
+    """One lab of a plan: its id (by its names), the kind of its optical switch, and where its agent listens and logs.
+
+    Without an address, the switch has no agent.
+    """
 
     names: Names
     agent: str | None
     log: Path
+    switch: SwitchKind = KINDS[DEFAULT_KIND]
 
 
 def tor_name(datapath: int) -> str:
@@ -47,6 +52,7 @@ class BlastTopo(Topo):  # type: ignore[misc]
             ports=plan.ocs_ports,
             splitters=plan.splitter_plans,
             mtu=plan.mtu,
+            kind=build.switch,
             agent=build.agent,
             log=build.log,
         )

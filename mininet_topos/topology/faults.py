@@ -1,9 +1,11 @@
-"""Faults for the lab's optical switch while it runs: broken and dim fibers, slow mirrors, late answers, denials.
+"""Faults for the lab's optical switch while it runs: broken fibers, losses, slow mirrors, late answers, denials.
 
-The lab's owner requests them over a Unix socket of the TL1 agent, one JSON object per line, separate from TL1. A broken
-fiber loses packets and optical power at the same time: a queue of length zero on its output, and a dark port in the
-power model; an alarm reports a lit output that goes dark. A dim fiber reduces the power of the whole tree behind it,
-and loses packets at receivers below their sensitivity. Faults last until they are cleared or the switch is restarted.
+The lab's owner requests them over a Unix socket of the switch's agent, one JSON object per line, separate from the
+switch's protocol. A broken fiber loses packets and optical power at the same time: a queue of length zero on its
+output, and a dark port in the power model. A dim fiber, and a raised loss within the switch, reduce the power of the
+whole tree behind them, and lose packets at receivers below their sensitivity. Each kind of switch shows a fault as its
+protocol does: TL1 and NETCONF by alarms and power meters, SONiC OCS by the insertion losses of its circuits (it has no
+meters at fibers). Faults last until they are cleared or the switch is restarted.
 """
 
 from __future__ import annotations
@@ -13,16 +15,15 @@ import json
 import math
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 from mininet_topos.kernel.errors import LabError, PlanError, ProcessError
 from mininet_topos.kernel.names import Names
 from mininet_topos.topology.plan import LabPlan
 from mininet_topos.topology.power import PowerModel
-from tl1_driver.dialects import DIALECTS
-from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.protocol.circuits import Circuit, Port
-from tl1_driver.protocol.messages import Severity
+from mininet_topos.topology.switch_servers import ServedSwitch
+from optical_switch.model import Circuit, Port
 
 _ANSWER_SECONDS = 60.0
 """Changes of a switch wait for its commands in progress."""
@@ -45,7 +46,7 @@ def fiber(plan: LabPlan, element: str) -> Port:
 class FaultInjector:
     """Fault injection for the owner of a lab; every call returns when the fault is effective.
 
-    All methods raise `ProcessError` if the TL1 agent does not answer, or refuses the fault.
+    All methods raise `ProcessError` if the switch's agent does not answer, or refuses the fault.
     """
 
     def __init__(self, plan: LabPlan, path: Path) -> None:
@@ -72,6 +73,13 @@ class FaultInjector:
         """
         self._ask(dimmed=[fiber(self._plan, element), decibels])
 
+    def raise_loss(self, element: str, decibels: float) -> None:
+        """Set the additional loss in the switch of every circuit at the element's fiber, in dB; 0 clears it.
+
+        Raises `PlanError` for an unknown element.
+        """
+        self._ask(raised_loss=[fiber(self._plan, element), decibels])
+
     def slow_mirrors(self, seconds: float) -> None:
         """Set the additional time of every connect; 0 is the vendor's time."""
         self._ask(slow_mirrors=seconds)
@@ -88,7 +96,7 @@ class FaultInjector:
         self._ask(denied={"inputs": list(inputs), "outputs": list(outputs), "everything": everything})
 
     def cut_sessions(self) -> None:
-        """Reset every TL1 connection; the agent goes on listening, and circuits stay."""
+        """Reset every session; the agent goes on listening, and circuits stay."""
         self._ask(cut_sessions=True)
 
     def _ask(self, **wish: object) -> None:
@@ -109,16 +117,17 @@ class FaultServer:
     """The agent's side: carries out what a `FaultInjector` asks of `switch`."""
 
     def __init__(
-        self, switch: EmulatedSwitch, model: PowerModel, names: Names, run_tc: Callable[[list[str]], None]
+        self, switch: ServedSwitch, model: PowerModel, names: Names, run_tc: Callable[[list[str]], None]
     ) -> None:
         self._switch, self._model, self._names, self._run_tc = switch, model, names, run_tc
-        self._inputs: tuple[int, ...] = ()
+        self._ports: tuple[int, ...] = ()
         self._circuits: Sequence[Circuit] = ()
         self._closed: set[Port] = set()
         self._wishes: dict[str, Callable[..., None]] = {
             "broken": lambda port: self._break(Port(*port)),
             "mended": lambda port: self._mend(Port(*port)),
             "dimmed": lambda wish: self._dim(Port(*wish[0]), float(wish[1])),
+            "raised_loss": lambda wish: self._raise_loss(Port(*wish[0]), float(wish[1])),
             "slow_mirrors": self._slow_mirrors,
             "hold_answers": self._hold_answers,
             "denied": lambda wish: self._deny(**wish),
@@ -127,9 +136,9 @@ class FaultServer:
 
     async def serve(self, path: Path, ports: int) -> asyncio.Server:
         """Serve at `path`, for a switch with duplex ports 1..`ports`; every fiber is whole to begin with."""
-        self._inputs = tuple(range(1, ports + 1))
+        self._ports = tuple(range(1, ports + 1))
         outputs = [output for splitter in self._model.splitters for output in splitter.outputs]
-        everything = [*(Port("out", number) for number in self._inputs), *(Port("in", output) for output in outputs)]
+        everything = [*(Port("out", number) for number in self._ports), *(Port("in", output) for output in outputs)]
         self._run_tc([self._queue(port, "noqueue") for port in everything])
         path.unlink(missing_ok=True)
         return await asyncio.start_unix_server(self._converse, path)
@@ -149,30 +158,49 @@ class FaultServer:
         return {"done": True}
 
     def _break(self, port: Port) -> None:
-        self._alter({*self._model.broken, port}, self._model.dimmed)
+        self._alter(broken={*self._model.broken, port})
 
     def _mend(self, port: Port) -> None:
-        self._alter(self._model.broken - {port}, self._model.dimmed)
+        self._alter(broken=self._model.broken - {port})
 
     def _dim(self, port: Port, decibels: float) -> None:
-        if not 0 <= decibels < math.inf:
-            raise ValueError(f"a fiber cannot lose {decibels} dB")
-        self._alter(self._model.broken, {**self._model.dimmed, port: decibels})
+        self._alter(dimmed={**self._model.dimmed, port: _checked_loss(decibels)})
 
-    def _alter(self, broken: set[Port], dimmed: dict[Port, float]) -> None:
-        """Change the fibers: packets first, so that a refusal changes nothing; then report dark and lit ports."""
+    def _raise_loss(self, port: Port, decibels: float) -> None:
+        self._alter(raised={**self._model.raised, port: _checked_loss(decibels)})
+
+    def _alter(
+        self,
+        broken: set[Port] | None = None,
+        dimmed: dict[Port, float] | None = None,
+        raised: dict[Port, float] | None = None,
+    ) -> None:
+        """Change losses: packets first, so that a refusal changes nothing; then report dark and lit ports."""
         model, before = self._model, self._working_outputs()
-        held = model.broken, model.dimmed
-        model.broken, model.dimmed = broken, dimmed
+        held = model.broken, model.dimmed, model.raised
+        model.broken = model.broken if broken is None else broken
+        model.dimmed = model.dimmed if dimmed is None else dimmed
+        model.raised = model.raised if raised is None else raised
         try:
             self.follow(self._circuits)
         except LabError:
-            model.broken, model.dimmed = held
+            model.broken, model.dimmed, model.raised = held
             raise
+        self._switch.hardware.faults.extra_loss_db = self._extra_losses()
         after = self._working_outputs()
-        self._switch.light_changed()
-        self._report(before - after, Severity.CRITICAL, "CR")
-        self._report(after - before, Severity.EVENT, "CL")
+        self._switch.hardware.changed()
+        for output in sorted(before ^ after):
+            self._switch.report_output(output, output in after)
+
+    def _extra_losses(self) -> dict[Circuit, float]:
+        """Return the additional loss of each possible circuit at a port with a raised loss."""
+        raised = {port for port, loss in self._model.raised.items() if loss}
+        pairs = {Circuit(*pair) for port in raised for pair in self._pairs_at(port)}
+        return {circuit: self._model.extra_loss(circuit) for circuit in pairs}
+
+    def _pairs_at(self, port: Port) -> Iterable[tuple[int, int]]:
+        one = (port.number,)
+        return product(one, self._ports) if port.side == "in" else product(self._ports, one)
 
     def follow(self, circuits: Sequence[Circuit]) -> None:
         """Let no packet pass where these circuits, which are now set, carry too little light. Raises `HostError`."""
@@ -196,18 +224,19 @@ class FaultServer:
         lit = {port for port in self._model(self._circuits) if port.side == "out"}
         return {port.number for port in lit - self._model.too_dark(self._circuits)}
 
-    def _report(self, outputs: Iterable[int], severity: Severity, notification: str) -> None:
-        for output in sorted(outputs):
-            name = DIALECTS["glimmerglass"].output_name(output)
-            self._switch.report(severity, "REPT ALM EQPT", f"{name}:{notification},LOS,SA,,,,TRMT")
-
     def _slow_mirrors(self, seconds: float) -> None:
-        self._switch.faults.slow_inputs = dict.fromkeys(self._inputs, float(seconds))
+        self._switch.hardware.faults.slow_inputs = dict.fromkeys(self._ports, float(seconds))
 
     def _hold_answers(self, seconds: float) -> None:
-        self._switch.faults.answer_delay = float(seconds)
+        self._switch.hardware.faults.answer_delay = float(seconds)
 
     def _deny(self, inputs: Sequence[int], outputs: Sequence[int], everything: bool) -> None:
-        faults = self._switch.faults
+        faults = self._switch.hardware.faults
         faults.refused_inputs, faults.refused_outputs = set(map(int, inputs)), set(map(int, outputs))
         faults.refuse_all = bool(everything)
+
+
+def _checked_loss(decibels: float) -> float:
+    if not 0 <= decibels < math.inf:
+        raise ValueError(f"a loss cannot be {decibels} dB")
+    return decibels

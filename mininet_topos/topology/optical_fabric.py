@@ -4,7 +4,7 @@ Theory of operation. Every port of the switch is one netdev: a frame that arrive
 sent out of it is light at output n. A circuit is one `tc` filter on the input's ingress that redirects every frame to
 the output, so circuits are unidirectional; a port without a filter is dark, because the namespace that holds the
 netdevs has no addresses. A splitter is a filter created once, on the far end of the fiber that feeds it, that mirrors
-to all its outputs. Standard library only: the TL1 agent and `mn --custom` run this too.
+to all its outputs. Standard library only: the switch's agent and `mn --custom` run this too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EmulatedSplitter:
 
     @property
     def wiring(self) -> str:
-        """`INPUT=OUTPUT,…`, as the TL1 agent takes it on its command line."""
+        """`INPUT=OUTPUT,…`, as the switch's agent takes it on its command line."""
         return f"{self.input}={','.join(map(str, self.outputs))}"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The optical switch as a node of the Mininet topology: a namespace full of fibers, and the TL1 agent that rules it."""
+"""The optical switch as a node of the Mininet topology: a namespace full of fibers, and the agent that rules it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mininet_topos.kernel.netdev import batch, veth_pair
 from mininet_topos.kernel.process import LabProcess
 from mininet_topos.topology.nodes import NamespaceSwitch
 from mininet_topos.topology.optical_fabric import EmulatedSplitter
+from mininet_topos.topology.switch_kinds import SwitchKind
 
 _READY_SECONDS = 60.0
 """A Python process starts, on a busy machine."""
@@ -21,7 +22,7 @@ class OpticalSwitch(NamespaceSwitch):
     """An optical circuit switch of `ports` duplex ports and the splitters wired to it.
 
     ToRs' fibers arrive as links of the topology; the splitters' are created here. `agent` is the listening address of
-    its TL1 agent (port 0: a free one); without one the switch stays dark.
+    its agent (port 0: a free one), which serves a switch of this kind; without one the switch stays dark.
     """
 
     def __init__(  # noqa: PLR0913 - what a switch consists of, given by name only
@@ -31,6 +32,7 @@ class OpticalSwitch(NamespaceSwitch):
         ports: int,
         splitters: Sequence[EmulatedSplitter],
         mtu: int,
+        kind: SwitchKind,
         agent: str | None,
         log: Path,
         **params: object,
@@ -38,7 +40,8 @@ class OpticalSwitch(NamespaceSwitch):
         self._port_count = ports
         self._splitters, self._mtu, self._listen, self._log = splitters, mtu, agent, log
         self._agent: LabProcess | None = None
-        self.tl1 = ""
+        self.kind = kind
+        self.address = ""
         super().__init__(name, **params)
 
     def start(self, controllers: Sequence[object]) -> None:
@@ -58,18 +61,23 @@ class OpticalSwitch(NamespaceSwitch):
         return self._log.with_suffix(".faults")
 
     @property
+    def folder(self) -> Path:
+        """The folder of the agent's files."""
+        return self._log.with_suffix("")
+
+    @property
     def agent_pid(self) -> int | None:
         """The agent's process id, while there is one."""
         return self._agent.pid if self._agent is not None else None
 
     def start_agent(self) -> None:
-        """Power the switch on: the agent serves TL1 at `tl1` (`address:port`) and every port is dark."""
+        """Power the switch on: the agent serves at `address` (`host:port`) and every port is dark."""
         root = str(Path(__file__).resolve().parents[2])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
-        self._agent = LabProcess("TL1 agent", self._command(), self.params["lab"], self._log, env)
-        self.tl1 = str(self._agent.wait_ready(_READY_SECONDS)["tl1"])
+        self._agent = LabProcess(f"{self.kind.protocol} agent", self._command(), self.params["lab"], self._log, env)
+        self.address = str(self._agent.wait_ready(_READY_SECONDS)["address"])
         # The same address after a power cycle, so that the controller finds it again.
-        self._listen = self.tl1
+        self._listen = self.address
 
     def watch_agent(self, report: Callable[[str], None]) -> None:
         """Call back, on another thread, with a sentence when the agent that runs now ends by itself."""
@@ -90,5 +98,6 @@ class OpticalSwitch(NamespaceSwitch):
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "mininet_topos.topology.optical_switch"]
         command += ["--lab", self.params["lab"], "--namespace-of", str(self.pid)]
+        command += ["--switch", self.kind.name, "--folder", str(self.folder)]
         command += ["--ports", str(self._port_count), "--listen", str(self._listen), "--faults", str(self.faults)]
         return command + [part for splitter in self._splitters for part in ("--splitter", splitter.wiring)]

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mininet_topos.topology.optical_fabric import EmulatedSplitter
-from tl1_driver.protocol.circuits import Circuit, Port
+from optical_switch.emulator.crossbar import ends
+from optical_switch.emulator.hardware import PASS_LOSS_DB
+from optical_switch.model import Circuit, Port
 
 TRANSMITTED_DBM = 0.0
 SENSITIVITY_DBM = -30.0
 """Sensitivity of a receiver: the default of `dark_threshold_dbm`, so that packets and light checks agree."""
 OVERLOAD_DBM = 3.0
 """Overload of a receiver; no lab transmitter reaches it."""
-PASS_LOSS_DB = 1.5
-"""One way through the switch."""
 SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9, 24: 16.5, 32: 17.2, 64: 21.5}
 """Planar splitters, 1260 to 1650 nm, by fan-out."""
 
@@ -37,15 +37,32 @@ class PowerModel:
     """The power in a lab whose ToRs feed the inputs `transmitters`; `broken` and `dimmed` may change at any time.
 
     Fibers into the switch are broken before its monitor, fibers out of it at the monitor: both read dark. `dimmed` is a
-    fiber's loss in addition to the data sheet, in dB, at the same place.
+    fiber's loss in addition to the data sheet, in dB, at the same place. `raised` is the additional loss within the
+    switch, in dB, of every circuit at a port.
     """
 
     transmitters: Sequence[int]
     splitters: Sequence[EmulatedSplitter]
     broken: set[Port] = field(default_factory=set)
     dimmed: dict[Port, float] = field(default_factory=dict)
+    raised: dict[Port, float] = field(default_factory=dict)
 
     def __call__(self, circuits: Sequence[Circuit]) -> Mapping[Port, float]:
+        """Return the power in dBm at every lit port, for the emulated hardware.
+
+        The hardware itself subtracts the additional loss of a circuit at its output, so that it is left out there.
+        """
+        powers = self.powers(circuits)
+        for circuit in circuits:
+            if (output := ends(circuit)[1]) in powers:
+                powers[output] += self.extra_loss(circuit)
+        return powers
+
+    def extra_loss(self, circuit: Circuit) -> float:
+        """Return the additional loss of a circuit within the switch, in dB."""
+        return sum(self.raised.get(port, 0.0) for port in ends(circuit))
+
+    def powers(self, circuits: Sequence[Circuit]) -> dict[Port, float]:
         """Return the power in dBm at every lit port.
 
         The circuits must be free of loops.
@@ -60,7 +77,8 @@ class PowerModel:
             if entered is None or number not in targets:
                 continue
             output = targets[number]
-            left = self._light(powers, Port("out", output), entered - PASS_LOSS_DB)
+            passed = entered - PASS_LOSS_DB - self.extra_loss(Circuit(number, output))
+            left = self._light(powers, Port("out", output), passed)
             if left is not None and output in hung:
                 split = left - splitter_loss(hung[output].fan_out)
                 arriving += [(entered, split) for entered in hung[output].outputs]
@@ -77,7 +95,7 @@ class PowerModel:
         fed = {splitter.input for splitter in self.splitters}
         return {
             port
-            for port, power in self(circuits).items()
+            for port, power in self.powers(circuits).items()
             if port.side == "out" and port.number not in fed and power < SENSITIVITY_DBM
         }
 

@@ -33,6 +33,14 @@ def test_options_override_preset(parse):
     assert plan.rate_factor == 200
 
 
+def test_switch_is_one_of_the_kinds(parse, capsys):
+    assert parse(["lab", "up"]).switch == "tl1"
+    assert parse(["lab", "up", "--switch", "netconf"]).switch == "netconf"
+    with pytest.raises(SystemExit):
+        parse(["lab", "up", "--switch", "tl2"])
+    assert "'tl1', 'sonic-ocs', 'netconf'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [["--racks", "1"], ["--splitters", "four"]])
 def test_invalid_option_exits_with_status_2_and_one_sentence(parse, capsys, arguments):
     options = parse(["lab", "up", *arguments])

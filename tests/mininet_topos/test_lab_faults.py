@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_base.endpoint import Endpoint
 from mininet_topos.kernel.controller_namespace import Side
 from mininet_topos.kernel.errors import PlanError
 from mininet_topos.kernel.names import Names
@@ -22,9 +23,15 @@ from mininet_topos.lab.fault_commands import (
 from mininet_topos.topology.faults import FaultServer, fiber
 from mininet_topos.topology.plan import LabPlan
 from mininet_topos.topology.power import PowerModel
-from tl1_driver.emulator.agent import EmulatedSwitch
+from mininet_topos.topology.switch_servers import ServedSwitch
+from optical_switch.emulator.crossbar import Crossbar
+from optical_switch.emulator.hardware import OpticalHardware
 
 PLAN = LabPlan(racks=4, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 2})
+
+
+async def no_light_paths(removed, added) -> None:
+    return None
 
 
 def test_read_fiber_maps_names_to_fibers_of_lab():
@@ -86,15 +93,14 @@ def test_read_rebooted_accepts_racks_hosts_switch_and_controller():
 
 
 def test_fault_server_replaces_denied_ports_of_switch():
-    async def apply(removed, added) -> None:
-        return None
-
-    switch = EmulatedSwitch(PLAN.ocs_ports, PLAN.ocs_ports, apply=apply)
+    hardware = OpticalHardware(Crossbar(PLAN.ocs_ports, PLAN.ocs_ports), no_light_paths, connect_seconds=0.0)
+    switch = ServedSwitch(Endpoint("127.0.0.1", 1), hardware, cut=lambda: None)
     server = FaultServer(switch, PowerModel((), ()), Names("b000"), lambda lines: None)
     assert server._answer(b'{"denied": {"inputs": [3], "outputs": [], "everything": false}}') == {"done": True}
-    assert switch.faults.refused_inputs == {3} and not switch.faults.refuse_all
+    assert hardware.faults.refused_inputs == {3} and not hardware.faults.refuse_all
     assert server._answer(b'{"denied": {"inputs": [], "outputs": [7], "everything": true}}') == {"done": True}
-    assert (switch.faults.refused_inputs, switch.faults.refused_outputs) == (set(), {7}) and switch.faults.refuse_all
+    faults = hardware.faults
+    assert (faults.refused_inputs, faults.refused_outputs) == (set(), {7}) and faults.refuse_all
     assert "refused" in server._answer(b'{"denied": {"inputs": "x"}}')
 
 

@@ -51,8 +51,8 @@ def test_rendered_configuration_matches_controller_format():
     }
     assert config["fabric"] == {"optical_rate_gbps": 0.1}
     assert config["journal"] == {"in_memory": True}
-    switch = {"name": "ocs1", "address": "127.0.0.1:10033", "dialect": "glimmerglass", "inputs": 16, "outputs": 16}
-    assert config["optical_switch"] == [switch | {"light_check": "off"}]
+    switch = {"name": "ocs1", "address": "127.0.0.1:10033", "inputs": 16, "outputs": 16, "light_check": "off"}
+    assert config["optical_switch"] == [switch | {"driver": "tl1", "dialect": "glimmerglass"}]
     assert config["rack"][0] == {
         "name": "r1",
         "datapath": "0000000000000001",

@@ -4,12 +4,16 @@ import asyncio
 
 import pytest
 
+from blast_base.endpoint import Endpoint
 from mininet_topos.kernel.errors import HostError, PlanError, ProcessError
 from mininet_topos.kernel.names import Names
 from mininet_topos.topology.faults import FaultInjector, FaultServer, fiber
 from mininet_topos.topology.plan import LabPlan
-from mininet_topos.topology.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
-from tl1_driver.protocol.circuits import Circuit, Port
+from mininet_topos.topology.power import SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
+from mininet_topos.topology.switch_servers import ServedSwitch
+from optical_switch.emulator.crossbar import Crossbar
+from optical_switch.emulator.hardware import PASS_LOSS_DB, OpticalHardware
+from optical_switch.model import Circuit, Port
 
 PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2})
 ROOT, FIRST, SECOND = Circuit(1, 7), Circuit(7, 2), Circuit(10, 11)
@@ -96,70 +100,102 @@ class Packets:
             (self.closed.add if line.endswith("pfifo limit 0") else self.closed.discard)(device)
 
 
-class Alarms:
-    """An optical switch that records its reports."""
+async def no_light_paths(removed, added):
+    return None
 
-    def __init__(self):
-        self.reports = []
 
-    def light_changed(self):
-        self.reports.append("looked")
+class LossBench:
+    """A fault server of a switch that records its alarms, and an injector of its faults."""
 
-    def report(self, severity, verb, text):
-        self.reports.append(text)
+    def __init__(self, model, path):
+        self.packets, self.reports = Packets(), []
+        ports = PLAN.ocs_ports
+        self.hardware = OpticalHardware(Crossbar(ports, ports), no_light_paths, connect_seconds=0.0, power=model)
+        self.hardware.listeners.append(lambda: self.reports.append("readings changed"))
+        served = ServedSwitch(Endpoint("127.0.0.1", 1), self.hardware, lambda: None, self.report)
+        self.server = FaultServer(served, model, Names("b0f1"), self.packets)
+        self.lab = FaultInjector(PLAN, path)
+
+    def report(self, output, lit):
+        self.reports.append((output, lit))
+
+    def follow(self, *circuits):
+        """Set these circuits, and no others."""
+        self.hardware.crossbar.change(self.hardware.crossbar.circuits, circuits)
+        self.server.follow(circuits)
 
 
 @pytest.fixture
 async def bench(model, tmp_path):
-    packets, alarms = Packets(), Alarms()
-    faults = FaultServer(alarms, model, Names("b0f1"), packets)
-    server = await faults.serve(tmp_path / "faults", PLAN.ocs_ports)
-    yield faults, FaultInjector(PLAN, tmp_path / "faults"), packets, alarms
+    bench = LossBench(model, tmp_path / "faults")
+    server = await bench.server.serve(tmp_path / "faults", PLAN.ocs_ports)
+    yield bench
     server.close()
     await server.wait_closed()
 
 
 async def test_fault_server_blocks_leaf_below_sensitivity_and_restores_it(bench):
-    faults, lab, packets, alarms = bench
     leaf = Names("b0f1").ocs_port(3)
-    faults.follow([ROOT, FIRST, SECOND, DEEP])
-    assert packets.closed == set()
-    await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 20.0)
-    assert packets.closed == {leaf} and len(alarms.reports) == 2 and ":CR,LOS" in alarms.reports[1]
-    await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 0.0)
-    assert packets.closed == set() and ":CL,LOS" in alarms.reports[-1]
+    bench.follow(ROOT, FIRST, SECOND, DEEP)
+    assert bench.packets.closed == set()
+    await asyncio.to_thread(bench.lab.dim_fiber, "splitter:s2", 20.0)
+    assert bench.packets.closed == {leaf} and bench.reports == ["readings changed", (3, False)]
+    await asyncio.to_thread(bench.lab.dim_fiber, "splitter:s2", 0.0)
+    assert bench.packets.closed == set() and bench.reports[2:] == ["readings changed", (3, True)]
 
 
 async def test_new_circuit_over_dimmed_fiber_is_blocked_at_once(bench):
-    faults, lab, packets, _ = bench
-    await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
-    assert packets.closed == set(), "no receiver is connected to it"
-    faults.follow([ROOT, FIRST])
-    assert packets.closed == {Names("b0f1").ocs_port(2)}
-    faults.follow([ROOT, Circuit(8, 2)])
-    assert packets.closed == set(), "over another output there is light"
+    await asyncio.to_thread(bench.lab.dim_fiber, "output:s1/7", 30.0)
+    assert bench.packets.closed == set(), "no receiver is connected to it"
+    bench.follow(ROOT, FIRST)
+    assert bench.packets.closed == {Names("b0f1").ocs_port(2)}
+    bench.follow(ROOT, Circuit(8, 2))
+    assert bench.packets.closed == set(), "over another output there is light"
 
 
 async def test_break_and_dimming_of_one_fiber_end_independently(bench):
-    faults, lab, packets, _ = bench
-    faults.follow([ROOT, FIRST])
-    await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
-    await asyncio.to_thread(lab.break_fiber, "output:s1/7")
-    assert packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
-    await asyncio.to_thread(lab.mend_fiber, "output:s1/7")
-    assert packets.closed == {Names("b0f1").ocs_port(2)}
-    await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 0.0)
-    assert packets.closed == set()
+    bench.follow(ROOT, FIRST)
+    await asyncio.to_thread(bench.lab.dim_fiber, "output:s1/7", 30.0)
+    await asyncio.to_thread(bench.lab.break_fiber, "output:s1/7")
+    assert bench.packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
+    await asyncio.to_thread(bench.lab.mend_fiber, "output:s1/7")
+    assert bench.packets.closed == {Names("b0f1").ocs_port(2)}
+    await asyncio.to_thread(bench.lab.dim_fiber, "output:s1/7", 0.0)
+    assert bench.packets.closed == set()
+
+
+async def test_raised_loss_is_measured_at_circuit_and_reduces_power_behind_it(bench, model):
+    bench.follow(ROOT, FIRST, SECOND, DEEP)
+    before = bench.hardware.powers()
+    await asyncio.to_thread(bench.lab.raise_loss, "output:s1/10", 6.0)
+    losses, after = bench.hardware.losses(), bench.hardware.powers()
+    assert {circuit for circuit, loss in losses.items() if loss > PASS_LOSS_DB} == {SECOND}
+    assert losses[SECOND] == pytest.approx(PASS_LOSS_DB + 6.0)
+    behind = {Port("out", 11), Port("out", 3), *(Port("in", output) for output in range(11, 15))}
+    assert {port for port in before if after[port] != before[port]} == behind
+    assert all(before[port] - after[port] == pytest.approx(6.0) for port in behind), "no loss is counted twice"
+    await asyncio.to_thread(bench.lab.raise_loss, "port:r3/91", 2.0)
+    assert bench.hardware.losses()[DEEP] == pytest.approx(PASS_LOSS_DB + 2.0)
+    for element in ("output:s1/10", "port:r3/91"):
+        await asyncio.to_thread(bench.lab.raise_loss, element, 0.0)
+    assert bench.hardware.powers() == before and bench.hardware.faults.extra_loss_db == {}
+
+
+async def test_raised_loss_blocks_leaf_below_sensitivity_until_it_uses_another_output(bench):
+    bench.follow(ROOT, FIRST)
+    await asyncio.to_thread(bench.lab.raise_loss, "output:s1/7", 30.0)
+    assert bench.packets.closed == {Names("b0f1").ocs_port(2)} and bench.reports[-1] == (2, False)
+    bench.follow(ROOT, Circuit(8, 2))
+    assert bench.packets.closed == set()
 
 
 async def test_refused_or_invalid_fault_changes_nothing(bench, model):
-    faults, lab, packets, _ = bench
-    faults.follow([ROOT, FIRST])
-    packets.refuse = True
-    with pytest.raises(ProcessError, match="refused a fault"):
-        await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
-    assert model.dimmed == {}
-    for decibels in (-1.0, float("inf"), float("nan")):
+    bench.follow(ROOT, FIRST)
+    bench.packets.refuse = True
+    for inject in (bench.lab.dim_fiber, bench.lab.raise_loss):
         with pytest.raises(ProcessError, match="refused a fault"):
-            await asyncio.to_thread(lab.dim_fiber, "output:s1/7", decibels)
-    assert model.dimmed == {}
+            await asyncio.to_thread(inject, "output:s1/7", 30.0)
+        for decibels in (-1.0, float("inf"), float("nan")):
+            with pytest.raises(ProcessError, match="refused a fault"):
+                await asyncio.to_thread(inject, "output:s1/7", decibels)
+    assert (model.dimmed, model.raised, bench.hardware.faults.extra_loss_db) == ({}, {}, {})

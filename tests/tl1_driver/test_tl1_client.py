@@ -12,12 +12,11 @@ from dataclasses import replace
 
 import pytest
 
+from optical_switch.model import Circuit, Port
 from tests.support.controller import tl1
 from tests.support.controller.tl1 import Lab, scripted
 from tl1_driver.client import BUFFER_SIZE, SwitchClient
 from tl1_driver.dialects import Glimmerglass
-from tl1_driver.emulator.agent import Port
-from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
     MalformedResponseError,

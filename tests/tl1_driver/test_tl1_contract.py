@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from optical_switch.model import DARK_BELOW_DBM, Circuit, Port
 from tests.support.controller import tl1
 from tests.support.controller.tl1 import Lab
 from tests.support.waiting import eventually_async
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Calient, Dialect
-from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
     InvalidCommandError,
@@ -49,12 +49,11 @@ async def listed(client: SwitchClient) -> set[Circuit]:
 
 
 class DialectContract:
-    """`silent_partial_is_noticed`: a bulk that was done in part and confirmed as a whole raises nevertheless."""
+    """Behavior that every dialect promises."""
 
     dialect: ClassVar[str]
     language: ClassVar[str]
     shows_owners: ClassVar[bool]
-    silent_partial_is_noticed: ClassVar[bool] = False
 
     @property
     def spoken(self) -> Dialect:
@@ -194,7 +193,7 @@ class DialectContract:
         async with self.opened() as (lab, client):
             faults = lab.switch.faults
             faults.refused_outputs, faults.partial_bulk, faults.partial_code = {BULK[2].output}, True, code
-            silent = code == "COMPLD" and not self.silent_partial_is_noticed
+            silent = code == "COMPLD"
             with contextlib.nullcontext() if silent else pytest.raises(CommandDeniedError):
                 await client.connect(BULK)
             assert lab.paths.lit >= set(BULK[:2])
@@ -457,7 +456,6 @@ class TestCalientWithPrompt(TestCalient):
 class TestPolatis(DialectContract):
     dialect = language = "polatis"
     shows_owners = False
-    silent_partial_is_noticed = True
 
     async def test_patches_are_entered_one_by_one(self) -> None:
         transcript: list[tuple[str, bytes]] = []

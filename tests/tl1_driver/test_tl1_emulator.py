@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from optical_switch.emulator.timing import Clock, DurationEstimate
+from optical_switch.model import Circuit
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.requests import COMMAND_LIMIT, RequestReader
-from tl1_driver.emulator.timing import Clock, DurationEstimate
-from tl1_driver.protocol.circuits import Circuit
 
 DATE = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
 

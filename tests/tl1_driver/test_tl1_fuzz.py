@@ -13,11 +13,11 @@ from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 
+from optical_switch.emulator.crossbar import RefusalError
 from tests.support.fuzzing import Decoder as Fuzzed
 from tests.support.fuzzing import fuzz, inputs
 from tl1_driver.dialects import DIALECTS, Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.emulator.crossbar import RefusalError
 from tl1_driver.emulator.languages import LANGUAGES
 from tl1_driver.emulator.requests import RequestReader
 from tl1_driver.protocol.alarms import AlarmRow, read_rows

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from optical_switch.model import Circuit, Port
 from tests.support.controller.tl1 import drive
 from tl1_driver.dialects import Calient, Glimmerglass, Polatis
-from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.circuits import ListedCircuit
 from tl1_driver.protocol.codec import Tl1Decoder
 from tl1_driver.protocol.messages import Autonomous, Message, Response, Unparsed
 
@@ -64,8 +65,8 @@ def test_glimmerglass_lists_circuits_powers_and_alarms() -> None:
     found, _ = drive(Glimmerglass().circuits(), answered("glimmerglass-list", "17"))
     dark = "initial_connection_timer_expired"
     assert found == [
-        CircuitState(42, 58, "steady", -12.618, -14.277, "none", owner="admin"),
-        CircuitState(43, 59, "fault", -48.549, -49.354, dark),
+        ListedCircuit(42, 58, "steady", -12.618, -14.277, "none", owner="admin"),
+        ListedCircuit(43, 59, "fault", -48.549, -49.354, dark),
     ]
     powers, _ = drive(Glimmerglass().powers(), answered("glimmerglass-list", "17"))
     assert powers == {
@@ -76,16 +77,16 @@ def test_glimmerglass_lists_circuits_powers_and_alarms() -> None:
         Port("out", 59): -49.354,
     }
     [alarm] = Glimmerglass().alarms(reported("glimmerglass-session"))
-    assert (alarm.port, alarm.aid, alarm.condition) == (None, "CHASSIS", "PWR")
+    assert (alarm.port, alarm.name, alarm.condition) == (None, "CHASSIS", "PWR")
 
 
 def test_calient_lists_circuits_powers_and_alarms() -> None:
     found, _ = drive(Calient().circuits(), answered("calient-list", "7", "8"))
     assert found == [
-        CircuitState(3, 13, "steady", -1.25, -3.0, locked=True, owner="SYSTEM"),
-        CircuitState(13, 3, "steady", -5.0, -7.0, locked=True, owner="SYSTEM"),
-        CircuitState(1, 2, "fault", -48.5, -48.5, owner="BLAST"),
-        CircuitState(9, 65, "entered", -2.0, None, owner="BLAST"),
+        ListedCircuit(3, 13, "steady", -1.25, -3.0, locked=True, owner="SYSTEM"),
+        ListedCircuit(13, 3, "steady", -5.0, -7.0, locked=True, owner="SYSTEM"),
+        ListedCircuit(1, 2, "fault", -48.5, -48.5, owner="BLAST"),
+        ListedCircuit(9, 65, "entered", -2.0, None, owner="BLAST"),
     ]
     assert [state.made for state in found] == [True, True, True, False]
     assert [state.waits_for_light for state in found] == [False, False, True, False]
@@ -100,7 +101,7 @@ def test_calient_lists_circuits_powers_and_alarms() -> None:
         Port("in", 9): -2.0,
     }
     [alarm] = Calient().alarms(reported("calient-session"))
-    assert (alarm.port, alarm.condition, alarm.notification, alarm.cleared) == (Port("in", 1), "LOS", "CR", False)
+    assert (alarm.port, alarm.condition, alarm.severity, alarm.cleared) == (Port("in", 1), "LOS", "CR", False)
 
 
 def test_calient_polls_status_of_bulk() -> None:
@@ -115,7 +116,7 @@ def test_polatis_lists_circuits_powers_and_alarms() -> None:
     assert isinstance(polatis, Polatis)
     assert (polatis.inputs, polatis.outputs) == (8, 8)
     found, _ = drive(polatis.circuits(), [patches])
-    assert found == [CircuitState(1, 4, "steady"), CircuitState(3, 1, "steady")]
+    assert found == [ListedCircuit(1, 4, "steady"), ListedCircuit(3, 1, "steady")]
     powers, _ = drive(polatis.powers(), [readings])
     assert powers == {
         Port("in", 1): -2.53,
@@ -124,4 +125,4 @@ def test_polatis_lists_circuits_powers_and_alarms() -> None:
         Port("out", 4): -3.91,
     }
     [alarm] = polatis.alarms(reported("polatis-session"))
-    assert (alarm.port, alarm.condition, alarm.notification) == (Port("in", 3), "LOS", "MN")
+    assert (alarm.port, alarm.condition, alarm.severity) == (Port("in", 3), "LOS", "MN")

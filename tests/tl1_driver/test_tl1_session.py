@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optical_switch.unsolicited import BURST, PER_SECOND, UnsolicitedBudget
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
     InvalidCommandError,
@@ -29,7 +30,6 @@ from tl1_driver.protocol.session import (
     Tl1Session,
     Wire,
 )
-from tl1_driver.protocol.unsolicited import BURST, PER_SECOND, UnsolicitedBudget
 from tl1_driver.transcript import LONGEST_WRAPPING, MASK, Mask
 
 HDR = Tl1Command("RTRV-HDR")

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from optical_switch.errors import InvalidDriverSettingError
 from tl1_driver.dialects.base import Dialect
 from tl1_driver.dialects.calient import Calient
 from tl1_driver.dialects.glimmerglass import Glimmerglass
 from tl1_driver.dialects.polatis import Polatis
-from tl1_driver.protocol.errors import InvalidSettingError
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
@@ -46,25 +46,27 @@ def configured(name: str, settings: Mapping[str, object]) -> Dialect:
 
     Raises
     ------
-    InvalidSettingError
+    InvalidDriverSettingError
         If there is no such dialect or setting, or if a value has the wrong type.
     """
     if name not in DIALECTS:
-        raise InvalidSettingError(f"there is no dialect {name}: use one of {', '.join(DIALECTS)}")
+        raise InvalidDriverSettingError(f"there is no dialect {name}: use one of {', '.join(DIALECTS)}")
     dialect = DIALECTS[name]
     known = {field.name: getattr(dialect, field.name) for field in fields(dialect) if field.name not in _FIXED}
     changes: dict[str, Any] = {}
     for setting, value in settings.items():
         value = tuple(value) if isinstance(value, list) else value  # noqa: PLW2901
         if setting not in known:
-            raise InvalidSettingError(f"dialect {name} has no setting {setting}: use one of {', '.join(sorted(known))}")
+            raise InvalidDriverSettingError(
+                f"dialect {name} has no setting {setting}: use one of {', '.join(sorted(known))}"
+            )
         if not _fits(value, known[setting]):
-            raise InvalidSettingError(f"{setting} of dialect {name} is not {value!r}")
+            raise InvalidDriverSettingError(f"{setting} of dialect {name} is not {value!r}")
         changes[setting] = value
     return replace(dialect, **changes)
 
 
-_FIXED = ("name", "port", "wire", "deadlines", "light_check")
+_FIXED = ("name", "port", "wire", "deadlines", "light_check", "confirms")
 """Fields of a dialect that are not settings: the configuration has them elsewhere, or not at all."""
 
 

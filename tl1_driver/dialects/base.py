@@ -6,19 +6,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from tl1_driver.protocol.alarms import LEAVING, Alarm, AlarmRow, read_rows
-from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from optical_switch.model import Alarm, Circuit, Port
+from optical_switch.session import LightCheckTime
+from tl1_driver.protocol.alarms import CLEARED, LEAVING, AlarmRow, read_rows
+from tl1_driver.protocol.circuits import ListedCircuit
 from tl1_driver.protocol.codec import encode_command
 from tl1_driver.protocol.errors import InvalidCommandError
 from tl1_driver.protocol.messages import Autonomous, Tl1Command
 from tl1_driver.protocol.payload import quote
 from tl1_driver.protocol.procedure import Procedure
 from tl1_driver.protocol.session import ExchangeDeadlines, Wire
-
-LightCheckTime = Literal["off", "before_grant", "under_traffic"]
-"""When to check for light: never, before a grant (the switch measures power at any time), or only while data flows."""
 
 _LONGEST_CTAG = "9" * 9
 
@@ -43,8 +41,8 @@ class Dialect(ABC):
         Time limits for answers.
     keepalive : float
         Seconds of silence after which a keepalive is sent.
-    settling : float
-        Seconds for which the switch's list may lack a change that the switch has confirmed.
+    confirms : bool
+        True if a change is in effect when the switch confirms it. False: the list must be read until it shows it.
     light_check : LightCheckTime
         Default time of the power check at the leaves of a tree: `before_grant` for switches that measure power at every
         port, `off` if monitors are an option that a unit may lack.
@@ -55,7 +53,7 @@ class Dialect(ABC):
     wire: Wire = field(default_factory=Wire)
     deadlines: ExchangeDeadlines = field(default_factory=ExchangeDeadlines)
     keepalive: float = 60.0
-    settling: float = 1.5
+    confirms: bool = True
     light_check: LightCheckTime = "off"
 
     @abstractmethod
@@ -143,12 +141,12 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def circuits(self) -> Procedure[list[CircuitState]]:
+    def circuits(self) -> Procedure[list[ListedCircuit]]:
         """Return all circuits on the switch.
 
         Returns
         -------
-        Procedure[list[CircuitState]]
+        Procedure[list[ListedCircuit]]
             Procedure that returns the circuits with their states.
 
         Raises
@@ -274,7 +272,10 @@ class Dialect(ABC):
         list[Alarm]
             The conditions with their ports.
         """
-        return [Alarm(self._place(row), row.aid, row.condition, row.notification) for row in read_rows(message.lines)]
+        return [
+            Alarm(self._place(row), row.aid, row.condition, row.notification, row.notification == CLEARED)
+            for row in read_rows(message.lines)
+        ]
 
     def in_as_few_as_fit(
         self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Tl1Command]

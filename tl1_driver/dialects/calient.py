@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.protocol.circuits import ENTERED, Circuit, CircuitState, Port
+from optical_switch.model import Circuit, Port
+from optical_switch.session import LightCheckTime
+from tl1_driver.dialects.base import Dialect, power
+from tl1_driver.protocol.circuits import ENTERED, ListedCircuit
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
     CommandWithheldError,
@@ -91,7 +93,7 @@ class Calient(Dialect):
         for command in self.in_as_few_as_fit(circuits, lambda some: self._bulk("dlt-crs-bulk", some)):
             yield from self._carry_through(command)
 
-    def circuits(self) -> Procedure[list[CircuitState]]:
+    def circuits(self) -> Procedure[list[ListedCircuit]]:
         """Read connections by `RTRV-CRS:::ctag::ALL;`, and power and state by `RTRV-PORT-SUM::0:ctag;`."""
         listed = yield from rows(Tl1Command("RTRV-CRS", blocks=("", "ALL")))
         ports = yield from self._port_rows()
@@ -149,7 +151,7 @@ class Calient(Dialect):
                 raise MalformedResponseError(f"{command.verb} has an unknown status: {status}")
         raise SwitchTimeoutError(f"{command.verb} is still in progress after {self.polls * self.poll_seconds:g} s")
 
-    def _check_free(self, circuits: Sequence[Circuit], present: Sequence[CircuitState]) -> None:
+    def _check_free(self, circuits: Sequence[Circuit], present: Sequence[ListedCircuit]) -> None:
         sources, targets = {state.input for state in present}, {state.output for state in present}
         for circuit in circuits:
             if circuit.input in sources or circuit.output in targets:
@@ -194,7 +196,7 @@ class Calient(Dialect):
             found[name[1].lower()] = parameters(line)
         return found
 
-    def _states(self, line: str, ports: dict[str, dict[str, str]]) -> list[CircuitState]:
+    def _states(self, line: str, ports: dict[str, dict[str, str]]) -> list[ListedCircuit]:
         row = parameters(line)
         title = _ROW_NAME.match(unquote(line))
         name = _NAME.fullmatch(row.get("CONNNAME", "")) or _NAME.fullmatch(title[1] if title else "")
@@ -206,7 +208,7 @@ class Calient(Dialect):
         bidirectional = row.get("CONNTYPE", "").upper() == "2WAY" or bool(name and name[2] != ONE_WAY)
         owner = row.get("GRPNAME", "")
         entering, leaving = ports.get(source, {}), ports.get(target, {})
-        forward = CircuitState(
+        forward = ListedCircuit(
             numbers[source],
             numbers[target],
             _state(row, entering),

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from optical_switch.model import Circuit, Port
+from optical_switch.session import LightCheckTime
+from tl1_driver.dialects.base import Dialect, power
+from tl1_driver.protocol.circuits import ListedCircuit
 from tl1_driver.protocol.errors import InvalidCommandError, MalformedResponseError
 from tl1_driver.protocol.messages import Tl1Command
 from tl1_driver.protocol.payload import parameters
@@ -81,7 +83,7 @@ class Glimmerglass(Dialect):
             self.in_as_few_as_fit(circuits, lambda some: Tl1Command("dlt-crs-fiber", self._pairs(some)))
         )
 
-    def circuits(self) -> Procedure[list[CircuitState]]:
+    def circuits(self) -> Procedure[list[ListedCircuit]]:
         """Read `rtrv-crs-fiber::all:ctag;`: the rows that join two ports."""
         found = map(self._circuit, (yield from self._connection_rows()))
         return [circuit for circuit in found if circuit is not None]
@@ -110,13 +112,13 @@ class Glimmerglass(Dialect):
         outputs = "&".join(self.output_name(circuit.output) for circuit in circuits)
         return f"{inputs},{outputs}"
 
-    def _circuit(self, row: dict[str, str]) -> CircuitState | None:
+    def _circuit(self, row: dict[str, str]) -> ListedCircuit | None:
         source = _number(FIRST_INPUT, row, "IPORTID")
         target = _number(FIRST_OUTPUT, row, "OPORTID")
         state = row.get("CONNSTATE", "").lower()
         if source is None or target is None or state == NOT_CONNECTED:
             return None
-        return CircuitState(
+        return ListedCircuit(
             source,
             target,
             state,

@@ -11,17 +11,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from optical_switch.model import Circuit, Port
+from optical_switch.session import LightCheckTime
+from tl1_driver.dialects.base import Dialect, power
+from tl1_driver.protocol.circuits import ListedCircuit
 from tl1_driver.protocol.errors import (
     CommandWithheldError,
     InvalidCommandError,
     MalformedResponseError,
-    PartialCompletionError,
 )
 from tl1_driver.protocol.messages import Tl1Command
 from tl1_driver.protocol.payload import parameters, quote, unquote
-from tl1_driver.protocol.procedure import Procedure, all_confirmed, answer, rows, settled
+from tl1_driver.protocol.procedure import Procedure, all_confirmed, answer, rows
 
 _SIZE = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
 _PATCH = re.compile(r"([0-9]{1,5})\s*,\s*([0-9]{1,5})")
@@ -39,6 +40,7 @@ class Polatis(Dialect):
     name: str = "polatis"
     port: int = 3082
     light_check: LightCheckTime = "off"
+    confirms: bool = False
     inputs: int = 0
     outputs: int = 0
     output_first: bool = False
@@ -69,14 +71,8 @@ class Polatis(Dialect):
         return replace(self, inputs=int(found[1]), outputs=int(found[2]), tid=self.tid or size.sid)
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all.
-
-        Raises `PartialCompletionError` if the switch confirms circuits but does not list them.
-        """
-        yield from all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
-        listed = yield from settled(self.circuits, lambda found: _missing(circuits, found) == [], self.settling)
-        if missing := _missing(circuits, listed):
-            raise PartialCompletionError("PRTL", f"the switch confirmed but does not list {_named(missing)}")
+        """Send `ENT-PATCH::in,out:ctag;` for each circuit; the list shows them only some time after."""
+        return all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
         """Send `DLT-PATCH::in&in:ctag;`, which names one end only: the list is read first.
@@ -91,7 +87,7 @@ class Polatis(Dialect):
             raise CommandWithheldError("SDNC", f"the switch does not list {_named(absent)}")
         yield from all_confirmed(commands)
 
-    def circuits(self) -> Procedure[list[CircuitState]]:
+    def circuits(self) -> Procedure[list[ListedCircuit]]:
         """Read `RTRV-PATCH:::ctag;`: rows of two ports, in either order."""
         return [self._circuit(line) for line in (yield from rows(self._command("RTRV-PATCH")))]
 
@@ -117,12 +113,12 @@ class Polatis(Dialect):
     def _removal(self, circuits: Sequence[Circuit]) -> Tl1Command:
         return self._command("DLT-PATCH", "&".join(self.input_name(circuit.input) for circuit in circuits))
 
-    def _circuit(self, line: str) -> CircuitState:
+    def _circuit(self, line: str) -> ListedCircuit:
         row = _PATCH.fullmatch(unquote(line))
         ends = sorted(self._port(int(name)) for name in row.groups()) if row else []
         if [port.side for port in ends] != ["in", "out"]:
             raise MalformedResponseError(f"a patch joins an input and an output, not {line}")
-        return CircuitState(ends[0].number, ends[1].number, _STEADY)
+        return ListedCircuit(ends[0].number, ends[1].number, _STEADY)
 
     def _port(self, number: int) -> Port:
         if not 1 <= number <= self.inputs + self.outputs:
@@ -138,8 +134,3 @@ def _within(number: int, last: int) -> str:
 
 def _named(circuits: Sequence[Circuit]) -> str:
     return ", ".join(f"{circuit.input} to {circuit.output}" for circuit in circuits[:5])
-
-
-def _missing(circuits: Sequence[Circuit], listed: Sequence[CircuitState]) -> list[Circuit]:
-    present = {state.circuit for state in listed}
-    return [circuit for circuit in circuits if circuit not in present]

@@ -1,10 +1,9 @@
-"""The TL1 agent of an emulated optical switch: a vendor's commands over TCP, with the switch's own delays.
+"""The TL1 agent of an emulated optical switch: a vendor's commands over TCP.
 
-Theory of operation. Each command is a separate task, so that reads are answered during a change; changes are
-serialized. A change is checked against the crossbar first and denied or executed as a whole. Setting the light paths
-(`apply`) is part of the switching delay: it starts early enough to return before the delay ends in most cases, and the
-answer leaves at the end of the delay, or when `apply` returns if that is later. The crossbar changes when `apply`
-returns; if it fails, the crossbar stays as it was and the command is denied.
+Theory of operation. Each command is a separate task, so that reads are answered during a change;
+`optical_switch.emulator.hardware` sets the changes one after the other, each within the switch's own time. A change is
+denied or carried out as a whole, but for injected faults. Its answer leaves when it is done, unless the vendor's
+language answers before. If setting the light paths fails, the command is denied.
 """
 
 from __future__ import annotations
@@ -12,33 +11,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
+from optical_switch.emulator.change import CrossbarChange
+from optical_switch.emulator.crossbar import Crossbar, RefusalError, SwitchRefusal
+from optical_switch.emulator.hardware import Apply, OpticalHardware
+from optical_switch.emulator.light import PowerModel, no_light
+from optical_switch.emulator.timing import Clock
+from optical_switch.model import Circuit
 from tl1_driver.emulator.connection import EmulatedConnection
-from tl1_driver.emulator.crossbar import Crossbar, RefusalError
-from tl1_driver.emulator.faults import Faults
+from tl1_driver.emulator.faults import Tl1Faults
 from tl1_driver.emulator.languages import LANGUAGES
-from tl1_driver.emulator.light import PowerModel, PowerMonitors, no_light
-from tl1_driver.emulator.manual_circuits import FAILED, CrossbarChange, ManualCircuits
-from tl1_driver.emulator.replies import answer, denial, message
-from tl1_driver.emulator.requests import NOT_A_COMMAND, ReceivedCommand
-from tl1_driver.emulator.timing import TIMER_GRAIN, Clock, DurationEstimate
-from tl1_driver.protocol.circuits import Circuit, Port
+from tl1_driver.emulator.replies import answer, denial, message, refused
+from tl1_driver.emulator.requests import ReceivedCommand
 from tl1_driver.protocol.messages import Severity
 from tl1_driver.protocol.payload import unquote
 
-__all__ = ["Apply", "EmulatedSwitch", "Faults", "Port", "PowerModel"]
-
 log = logging.getLogger(__name__)
-
-FIRST_ESTIMATE = 0.003
-"""Seconds that a command is expected to take before any was measured."""
-NOT_LOGGED_IN = "PLNA"
-WRONG_USER = "PIUI"
-NO_CTAG = "0"
-
-Apply = Callable[[Sequence[Circuit], Sequence[Circuit]], Awaitable[None]]
-"""`apply(removed, added)` sets the real light paths and returns when they are set."""
 
 
 class EmulatedSwitch:
@@ -64,7 +53,7 @@ class EmulatedSwitch:
         Password of the user.
     sid : str
         Identifier of the switch in the headers of messages.
-    faults : Faults | None
+    faults : Tl1Faults | None
         Injected faults, which can be changed while the switch runs.
     power : PowerModel
         Model of the power at the ports.
@@ -86,25 +75,31 @@ class EmulatedSwitch:
         user: str = "",
         password: str = "",
         sid: str = "ocs",
-        faults: Faults | None = None,
+        faults: Tl1Faults | None = None,
         power: PowerModel = no_light,
         clock: Clock | None = None,
         session_seconds: float = 0.0,
     ) -> None:
-        self.faults = faults or Faults()
+        self.faults = faults or Tl1Faults()
         self._clock = clock or Clock()
-        self._crossbar = Crossbar(inputs, outputs)
-        self._light = PowerMonitors(power, self.faults, self._clock.now)
-        language = LANGUAGES[dialect]
-        seconds = language.connect_seconds if connect_seconds is None else connect_seconds
-        self._bench = ManualCircuits(self._crossbar, self.faults, self._light, sid, seconds, disconnect_seconds)
-        self._language = language(self._bench)
-        self._apply = apply
+        self._new_language = LANGUAGES[dialect]
+        self.hardware = OpticalHardware(
+            Crossbar(inputs, outputs),
+            apply,
+            self._new_language.connect_seconds if connect_seconds is None else connect_seconds,
+            disconnect_seconds,
+            self.faults,
+            power,
+            self._clock,
+            # A TL1 switch denies a connect that fails, and does not list it.
+            keeps_failed=False,
+        )
+        if self.hardware.light.is_modeled:
+            self.hardware.listeners.append(self._reading_changed)
         self._credentials = (user, password)
         self._session_seconds = session_seconds
         self._sid = sid
-        self._estimate = DurationEstimate(FIRST_ESTIMATE)
-        self._changing = asyncio.Lock()
+        self._language = self._new_language(self.hardware, self.faults, sid)
         self._connections: set[EmulatedConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._atag = 0
@@ -112,7 +107,7 @@ class EmulatedSwitch:
     @property
     def circuits(self) -> tuple[Circuit, ...]:
         """The circuits that are set, by input."""
-        return self._crossbar.circuits
+        return self.hardware.crossbar.circuits
 
     async def serve(self, sock: socket.socket) -> asyncio.Server:
         """Serve TL1 on a socket.
@@ -130,7 +125,7 @@ class EmulatedSwitch:
         loop = asyncio.get_running_loop()
         greeting = self._language.greeting
         return await loop.create_server(
-            lambda: EmulatedConnection(self._connections, self._accept, greeting), sock=sock
+            lambda: EmulatedConnection(self._connections, self._accept, self._refuses_connections, greeting), sock=sock
         )
 
     def cut(self) -> None:
@@ -142,6 +137,14 @@ class EmulatedSwitch:
         """End every login, as a session timeout would; the connections stay."""
         for connection in self._connections:
             connection.logged_in = False
+
+    async def reboot(self) -> None:
+        """Cut all sessions and lose all circuits, as a power cycle would. Returns when no circuit is lit."""
+        for connection in self._connections:
+            connection.lost_power = True
+        self.cut()
+        self._language = self._new_language(self.hardware, self.faults, self._sid)
+        await self.hardware.reset()
 
     async def connect_by_hand(self, circuit: Circuit, owner: str = "noc", *, locked: bool = False) -> None:
         """Set a circuit as an operator at the switch would.
@@ -158,18 +161,13 @@ class EmulatedSwitch:
         Raises
         ------
         RefusalError
-            If a port of the circuit does not exist or is connected.
+            If a port of the circuit does not exist, is connected or has failed.
         """
-        async with self._changing:
-            await self._apply((), (circuit,))
-            self._crossbar.change((), (circuit,))
-            self._bench.owners[circuit] = owner
-            if locked:
-                self._bench.locked.add(circuit)
+        await self.hardware.connect_by_hand(circuit, owner, locked=locked)
 
     def light_changed(self) -> None:
         """Report an alarm for each connected input that has gone dark, and for each that is lit again."""
-        darkened, relit = self._light.changes(self._crossbar.circuits)
+        darkened, relit = self.hardware.light.changes(self.hardware.crossbar.circuits)
         stamp = f"{self._clock.date():%m-%d,%H-%M-%S}"
         for port in darkened:
             self.report(Severity.CRITICAL, "REPT ALM EQPT", f"{self._language.name_of(port)}:CR,LOS,SA,{stamp},,RCV")
@@ -207,12 +205,11 @@ class EmulatedSwitch:
         try:
             rows = await self._carry_out(connection, request, arrived)
         except RefusalError as refusal:
-            ctag = NO_CTAG if self.faults.ctag_lost else request.ctag
-            reply = [denial(self._sid, date, ctag, refusal)]
+            reply = refused(self._sid, date, request.ctag, refusal, self.faults)
         except Exception as error:
             # The top level of a command's task: whatever fails, the switch keeps running and the client gets an answer.
             log.exception("the emulated switch could not carry out %s", request.verb)
-            failure = RefusalError(FAILED, f"the operation failed: {type(error).__name__}")
+            failure = RefusalError(SwitchRefusal.FAILED, f"the operation failed: {type(error).__name__}")
             reply = [denial(self._sid, date, request.ctag, failure)]
         else:
             reply = answer(self._sid, date, request.ctag, rows, self.faults.rows_per_part)
@@ -246,9 +243,9 @@ class EmulatedSwitch:
         if request.verb == "ACT-USER":
             return self._log_in(connection, request)
         if self._credentials[0] and not connection.logged_in:
-            raise RefusalError(NOT_LOGGED_IN, "login not active")
+            raise RefusalError(SwitchRefusal.NOT_LOGGED_IN, "login not active")
         if self.faults.refuse_all:
-            raise RefusalError(FAILED, "refused by an injected fault")
+            raise RefusalError(SwitchRefusal.FAILED, "refused by an injected fault")
         if request.verb == "CANC-USER":
             connection.logged_in = False
             return []
@@ -258,57 +255,48 @@ class EmulatedSwitch:
         if request.verb in self._language.changes:
             await self._carry_out_change(connection, request, arrived)
             return []
-        raise RefusalError(NOT_A_COMMAND, "invalid command")
+        raise RefusalError(SwitchRefusal.UNKNOWN_COMMAND, "invalid command")
 
     def _log_in(self, connection: EmulatedConnection, request: ReceivedCommand) -> Sequence[str]:
         password = unquote(request.payload[0]) if request.payload else ""
         if self._credentials[0] and (request.aid, password) != self._credentials:
-            raise RefusalError(WRONG_USER, "unknown user or wrong password")
+            raise RefusalError(SwitchRefusal.WRONG_USER, "unknown user or wrong password")
+        if not connection.logged_in and self._credentials[0] and self._is_full():
+            raise RefusalError(SwitchRefusal.SESSIONS_FULL, "all sessions are in use")
         connection.logged_in = True
         return []
 
     async def _carry_out_change(self, connection: EmulatedConnection, request: ReceivedCommand, arrived: float) -> None:
         if self.faults.acknowledge_only:
             connection.write(f"IP {request.ctag}\r\n<")
-        waited = self._changing.locked()
-        await self._changing.acquire()
-        try:
-            change = self._language.changes[request.verb](request)
-            began = self._clock.now() if waited else arrived
-        except BaseException:
-            self._changing.release()
-            raise
-        setting = asyncio.ensure_future(self._set(change, began))
-        if change.waits:
+        waits = self._language.waits(request)
+        setting = await self.hardware.plan_and_set(lambda: self._plan(connection, request), arrived)
+        if waits:
             await setting
-            if change.refusal is not None:
-                raise change.refusal
         else:
             setting.add_done_callback(_log_failure)
 
-    async def _set(self, change: CrossbarChange, began: float) -> None:
-        """Set the light paths within the switching delay. Releases the lock of changes in any case."""
-        try:
-            deadline = began + change.seconds
-            if change.removed or change.added:
-                early = deadline - self._estimate.seconds - TIMER_GRAIN - self._clock.now()
-                if early > 0:
-                    await self._clock.sleep(early)
-                started = self._clock.now()
-                await self._apply(change.removed, change.added)
-                self._estimate.add(self._clock.now() - started)
-                self._crossbar.change(change.removed, change.added)
-            await self._clock.until(deadline)
-            change.done(change.refusal)
-        except BaseException as error:
-            change.done(RefusalError(FAILED, f"the operation failed: {type(error).__name__}"))
-            raise
-        finally:
-            self._changing.release()
-        if self._light.is_modeled:
+    def _plan(self, connection: EmulatedConnection, request: ReceivedCommand) -> CrossbarChange:
+        if connection.lost_power:
+            raise RefusalError(SwitchRefusal.FAILED, "the switch has lost its power since")
+        return self._language.changes[request.verb](request)
+
+    def _refuses_connections(self) -> bool:
+        return not self._credentials[0] and self._is_full()
+
+    def _is_full(self) -> bool:
+        """Return True if the session table is full; where a login is needed, a session begins with it."""
+        sessions = [other for other in self._connections if other.logged_in or not self._credentials[0]]
+        return self.faults.max_sessions is not None and len(sessions) >= self.faults.max_sessions
+
+    def _reading_changed(self) -> None:
+        # Circuits that are being set change no power yet.
+        if not self.hardware.tuning:
             self.light_changed()
 
 
 def _log_failure(setting: asyncio.Future[None]) -> None:
-    if not setting.cancelled() and (error := setting.exception()):
+    error = None if setting.cancelled() else setting.exception()
+    # Refusals are part of the emulation: the language has a command that shows them.
+    if error is not None and not isinstance(error, RefusalError):
         log.error("a change in the background failed: %s", error)

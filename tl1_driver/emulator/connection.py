@@ -10,19 +10,25 @@ from tl1_driver.emulator.requests import ReceivedCommand, RequestReader
 
 
 class EmulatedConnection(asyncio.Protocol):
-    """A connection that greets, reads requests and passes each to `accept`; it is in `connections` while it lasts."""
+    """A connection that greets, reads requests and passes each to `accept`; it is in `connections` while it lasts.
+
+    It ends at once if the switch `is_full`. Commands of one that has `lost_power` change nothing any more.
+    """
 
     def __init__(
         self,
         connections: set[EmulatedConnection],
         accept: Callable[[EmulatedConnection, ReceivedCommand], None],
+        is_full: Callable[[], bool],
         greeting: str,
     ) -> None:
         self.logged_in = False
+        self.lost_power = False
         self.last_request = 0.0
         self._greeting = greeting
         self._connections = connections
         self._accept = accept
+        self._is_full = is_full
         self._reader = RequestReader()
         self._transport: asyncio.Transport | None = None
 
@@ -37,8 +43,11 @@ class EmulatedConnection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the greeting."""
+        """Send the greeting, or refuse the connection."""
         assert isinstance(transport, asyncio.Transport)
+        if self._is_full():
+            transport.close()
+            return
         self._transport = transport
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections.add(self)

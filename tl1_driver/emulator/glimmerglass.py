@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
+from optical_switch.emulator.change import CrossbarChange
+from optical_switch.emulator.crossbar import RefusalError, SwitchRefusal
+from optical_switch.emulator.hardware import OpticalHardware
+from optical_switch.emulator.light import DARK_DBM
+from optical_switch.model import DARK_BELOW_DBM, Circuit, Port
+from tl1_driver.emulator.faults import Tl1Faults
 from tl1_driver.emulator.language import Language
-from tl1_driver.emulator.light import DARK_DBM
-from tl1_driver.emulator.manual_circuits import CrossbarChange, ManualCircuits
-from tl1_driver.emulator.requests import BAD_PARAMETER, ReceivedCommand
-from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
+from tl1_driver.emulator.requests import ReceivedCommand
 
 FIRST_NAME = {"in": 10000, "out": 20000}
+"""Offset of the names of ports on each side."""
 
 
 class GlimmerglassLanguage(Language):
@@ -23,8 +25,8 @@ class GlimmerglassLanguage(Language):
     echo = True
     connect_seconds = 0.014172
 
-    def __init__(self, bench: ManualCircuits) -> None:
-        super().__init__(bench)
+    def __init__(self, hardware: OpticalHardware, faults: Tl1Faults, sid: str) -> None:
+        super().__init__(hardware, faults, sid)
         self.reads |= {
             "RTRV-CRS-FIBER": lambda request: self._connection_rows(self.ports(request.aid)),
             "RTRV-CFG-FIBER": lambda request: self._port_rows(self.ports(request.aid)),
@@ -36,6 +38,13 @@ class GlimmerglassLanguage(Language):
     def name_of(self, port: Port) -> str:
         """Return the name of a port: 10000 + n for inputs, 20000 + n for outputs."""
         return str(FIRST_NAME[port.side] + port.number)
+
+    def waits(self, request: ReceivedCommand) -> bool:
+        """Return True for `opmode=sync`, the default. Raises `RefusalError` for a mode that does not exist."""
+        mode = request.settings.get("OPMODE", "sync").lower()
+        if mode not in ("sync", "async"):
+            raise RefusalError(SwitchRefusal.INVALID_VALUE, f"opmode is sync or async, not {mode}")
+        return mode == "sync"
 
     def ports(self, aid: str) -> list[Port]:
         """Return the ports that `aid` names: `all`, or names and ranges joined by `&` (`10001&10003&&10007`).
@@ -53,9 +62,10 @@ class GlimmerglassLanguage(Language):
         """
         sides = [self.ports(side) for side in aid.split(",")]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
-            raise RefusalError(UNKNOWN_PORT, "the command needs as many outputs as inputs")
+            raise RefusalError(SwitchRefusal.UNKNOWN_PORT, "the command needs as many outputs as inputs")
         if any(port.side != "in" for port in sides[0]) or any(port.side != "out" for port in sides[1]):
-            raise RefusalError(UNKNOWN_PORT, "the command needs inputs before the comma and outputs after it")
+            text = "the command needs inputs before the comma and outputs after it"
+            raise RefusalError(SwitchRefusal.UNKNOWN_PORT, text)
         return [Circuit(source.number, target.number) for source, target in zip(*sides, strict=True)]
 
     def circuits_to_delete(self, aid: str) -> list[Circuit]:
@@ -64,29 +74,27 @@ class GlimmerglassLanguage(Language):
         Raises `RefusalError` if a port does not exist, or a port that is named alone is not connected.
         """
         if aid.lower() == "all":
-            return list(self.bench.crossbar.circuits)
+            return list(self.hardware.crossbar.circuits)
         if "," in aid:
             return self.circuits_named(aid)
         return list(dict.fromkeys(self.circuit_at(port) for port in self.ports(aid)))
 
     def _connect(self, request: ReceivedCommand) -> CrossbarChange:
-        waits = _waits(request)
-        return replace(self.bench.connecting(self.circuits_named(request.aid)), waits=waits)
+        return self.hardware.connecting(self.circuits_named(request.aid))
 
     def _disconnect(self, request: ReceivedCommand) -> CrossbarChange:
-        waits = _waits(request)
-        return replace(self.bench.disconnecting(self.circuits_to_delete(request.aid)), waits=waits)
+        return self.hardware.disconnecting(self.circuits_to_delete(request.aid))
 
     def _range(self, part: str) -> list[Port]:
         first, *more = (self._port(name) for name in part.split(".."))
         if not more:
             return [first]
         if len(more) > 1 or more[0].side != first.side:
-            raise RefusalError(UNKNOWN_PORT, f"{part} is not a range of ports")
+            raise RefusalError(SwitchRefusal.UNKNOWN_PORT, f"{part} is not a range of ports")
         return [Port(first.side, number) for number in range(first.number, more[0].number + 1)]
 
     def _every_port(self) -> list[Port]:
-        crossbar = self.bench.crossbar
+        crossbar = self.hardware.crossbar
         inputs = [Port("in", n + 1) for n in range(crossbar.inputs)]
         return inputs + [Port("out", n + 1) for n in range(crossbar.outputs)]
 
@@ -97,24 +105,20 @@ class GlimmerglassLanguage(Language):
 
     def _connection_rows(self, ports: Sequence[Port]) -> list[str]:
         """Return a row for each circuit, input or output that is concerned."""
-        power = self.bench.powers()
-        pairs = dict.fromkeys(self._pair(port) for port in ports)
-        return [self._connection_row(source, target, power) for source, target in pairs]
+        circuits = self.hardware.circuits
+        outputs, inputs = dict(circuits), {circuit.output: circuit.input for circuit in circuits}
+        # A circuit as (input, output), a port that is not connected with 0 for its partner.
+        pairs = [(n, outputs.get(n, 0)) if side == "in" else (inputs.get(n, 0), n) for side, n in ports]
+        power = self.hardware.powers()
+        return [self._connection_row(Circuit(*pair), power) for pair in dict.fromkeys(pairs)]
 
-    def _pair(self, port: Port) -> tuple[int, int]:
-        """Return the port and its partner as (input, output), 0 for none."""
-        crossbar = self.bench.crossbar
-        if port.side == "in":
-            return port.number, crossbar.output_of(port.number) or 0
-        return crossbar.input_of(port.number) or 0, port.number
-
-    def _connection_row(self, source: int, target: int, power: Mapping[Port, float]) -> str:
+    def _connection_row(self, circuit: Circuit, power: Mapping[Port, float]) -> str:
+        source, target = circuit
         entering = power.get(Port("in", source), DARK_DBM) if source else 0.0
         leaving = power.get(Port("out", target), DARK_DBM) if target else 0.0
-        made = bool(source and target)
-        state, cause = _state(made, lit=entering >= DARK_BELOW_DBM)
-        loss = entering - leaving if made and state == "steady" else 0.0
-        locked = Circuit(source, target) in self.bench.locked
+        state, cause = self._state(circuit, lit=entering >= DARK_BELOW_DBM)
+        loss = entering - leaving if state == "steady" else 0.0
+        locked = circuit in self.hardware.locked
         columns = {
             "IPORTID": self.name_of(Port("in", source)) if source else "0",
             "IPORTNAME": "",
@@ -127,9 +131,17 @@ class GlimmerglassLanguage(Language):
             "OUTPWR": f"{leaving:.3f}",
             "PWRLOSS": f"{loss:.3f}",
             "CONNLOCK": "1" if locked else "0",
-            "CONNLOCKUSER": self.bench.owners.get(Circuit(source, target), "") if locked else "",
+            "CONNLOCKUSER": self.hardware.owners.get(circuit, "") if locked else "",
         }
         return _row(columns)
+
+    def _state(self, circuit: Circuit, lit: bool) -> tuple[str, str]:
+        """Return the state and its cause; the words for a failed port are assumed, since no such row is on record."""
+        if not (circuit.input and circuit.output):
+            return "single", "none"
+        if self.faults.dead_ends(circuit):
+            return "fault", "port_failed"
+        return ("steady", "none") if lit else ("fault", "initial_connection_timer_expired")
 
     def _port_rows(self, ports: Sequence[Port]) -> list[str]:
         return [
@@ -138,7 +150,7 @@ class GlimmerglassLanguage(Language):
                     "PORTID": self.name_of(port),
                     "PORTNAME": "",
                     "PORTDIR": "input" if port.side == "in" else "output",
-                    "PORTHEALTH": "good",
+                    "PORTHEALTH": "failed" if port in self.faults.dead_ports else "good",
                     "PORTCAT": "nor",
                     "PORTPRIV": "0x1",
                 }
@@ -147,28 +159,15 @@ class GlimmerglassLanguage(Language):
         ]
 
     def _power_rows(self, ports: Sequence[Port]) -> list[str]:
-        power = self.bench.powers()
+        power = self.hardware.powers()
         return [_row({"PORTID": self.name_of(port), "PORTPOWER": f"{power.get(port, DARK_DBM):.3f}"}) for port in ports]
 
     def _system_rows(self) -> list[str]:
         return [
             _row({"SystemType": "System300"}),
             _row({"SerialNumber": "EMULATED"}),
-            _row({"LicensedPortMatrix": f"{self.bench.crossbar.inputs}x{self.bench.crossbar.outputs}"}),
+            _row({"LicensedPortMatrix": f"{self.hardware.crossbar.inputs}x{self.hardware.crossbar.outputs}"}),
         ]
-
-
-def _waits(request: ReceivedCommand) -> bool:
-    mode = request.settings.get("OPMODE", "sync").lower()
-    if mode not in ("sync", "async"):
-        raise RefusalError(BAD_PARAMETER, f"opmode is sync or async, not {mode}")
-    return mode == "sync"
-
-
-def _state(made: bool, lit: bool) -> tuple[str, str]:
-    if not made:
-        return "single", "none"
-    return ("steady", "none") if lit else ("fault", "initial_connection_timer_expired")
 
 
 def _row(columns: Mapping[str, str]) -> str:

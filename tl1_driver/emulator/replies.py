@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from tl1_driver.emulator.crossbar import RefusalError
+from optical_switch.emulator.crossbar import RefusalError, SwitchRefusal
+from tl1_driver.emulator.faults import Completion, Tl1Faults
+
+NO_CTAG = "0"
+
+ERROR_CODES: Mapping[SwitchRefusal, str] = {
+    SwitchRefusal.UNKNOWN_PORT: "IIAC",
+    SwitchRefusal.IN_USE: "SNVS",
+    SwitchRefusal.NOT_CONNECTED: "SDNC",
+    SwitchRefusal.FAILED: "SROF",
+    SwitchRefusal.LOCKED: "SLOC",
+    SwitchRefusal.SESSIONS_FULL: "SARB",
+    SwitchRefusal.WRONG_TARGET: "IITA",
+    SwitchRefusal.UNKNOWN_COMMAND: "IICM",
+    SwitchRefusal.INVALID_VALUE: "IPNV",
+    SwitchRefusal.NOT_LOGGED_IN: "PLNA",
+    SwitchRefusal.WRONG_USER: "PIUI",
+}
+"""No refusal of a real switch is on record; these are the usual TL1 codes (GR-831) for these cases."""
 
 
 def message(sid: str, date: datetime, second_line: str, body: Sequence[str] = (), end: str = ";") -> str:
@@ -23,6 +41,14 @@ def answer(sid: str, date: datetime, ctag: str, rows: Sequence[str], rows_per_pa
     return [message(sid, date, second_line, part, end) for part, end in zip(parts, ends, strict=True)]
 
 
-def denial(sid: str, date: datetime, ctag: str, refusal: RefusalError) -> str:
+def refused(sid: str, date: datetime, ctag: str, refusal: RefusalError, faults: Tl1Faults) -> list[str]:
+    """Return the answer to a refused command: DENY, or what injected faults make of it."""
+    completion = faults.completion(refusal)
+    if completion == "COMPLD":
+        return answer(sid, date, ctag, [])
+    return [denial(sid, date, NO_CTAG if faults.ctag_lost else ctag, refusal, completion)]
+
+
+def denial(sid: str, date: datetime, ctag: str, refusal: RefusalError, completion: Completion = "DENY") -> str:
     """Return a DENY or PRTL message with its error code and a comment."""
-    return message(sid, date, f"M  {ctag} {refusal.completion}", [refusal.code, f"/* {refusal.text} */"])
+    return message(sid, date, f"M  {ctag} {completion}", [ERROR_CODES[refusal.reason], f"/* {refusal.text} */"])

@@ -10,8 +10,6 @@ from tl1_driver.protocol.scanner import COMMAND, Scanner, SegmentEnd
 
 COMMAND_LIMIT = 8192
 """Bytes of a command; the client sends no longer ones."""
-NOT_A_COMMAND = "IICM"
-BAD_PARAMETER = "IPNV"
 
 
 @dataclass(frozen=True, slots=True)

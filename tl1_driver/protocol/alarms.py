@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tl1_driver.protocol.circuits import Port
 from tl1_driver.protocol.payload import split_blocks, unquote
 
 CLEARED = "CL"
+"""Notification code of a condition that has ended."""
 DIRECTION = 6
 """Position of the direction in the text block of an alarm."""
 RECEIVED = "RCV"
@@ -27,24 +27,6 @@ class AlarmRow:
     notification: str
     condition: str
     direction: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """A condition at `port`, or at an element of the switch that is not a port (None); `aid` is the switch's own name.
-
-    `notification` is the severity (CR, MJ, MN, NA), or CL when the condition has ended.
-    """
-
-    port: Port | None
-    aid: str
-    condition: str
-    notification: str
-
-    @property
-    def cleared(self) -> bool:
-        """True if the condition has ended."""
-        return self.notification == CLEARED
 
 
 def read_rows(lines: Sequence[str]) -> list[AlarmRow]:

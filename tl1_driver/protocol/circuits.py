@@ -1,47 +1,16 @@
-"""Circuits of an optical switch in plain numbers; dialects map them to the vendor's names."""
+"""Circuits as the lists of TL1 switches have them."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-DARK_BELOW_DBM = -40.0
-"""Input power in dBm below which an input is dark: the monitors of a dark port read about -48.5."""
+from optical_switch.model import DARK_BELOW_DBM, Circuit
 
 ENTERED = "entered"
 """The state of a circuit that occupies its ports but passes no signal until it is switched on, or removed."""
 
 
-class Circuit(NamedTuple):
-    """A one-way circuit through a switch.
-
-    Parameters
-    ----------
-    input : int
-        Number of the input port, from 1.
-    output : int
-        Number of the output port, from 1.
-    """
-
-    input: int
-    output: int
-
-
-class Port(NamedTuple):
-    """One side of a port of a switch.
-
-    Parameters
-    ----------
-    side : Literal["in", "out"]
-        Side at which light enters ("in") or leaves ("out") the switch.
-    number : int
-        Number of the port, from 1.
-    """
-
-    side: Literal["in", "out"]
-    number: int
-
-
-class CircuitState(NamedTuple):
+class ListedCircuit(NamedTuple):
     """A circuit found on a switch.
 
     `state` is `steady`, `fault`, `entered` (known to the switch but not switched on) or the name that the firmware

@@ -174,7 +174,10 @@ def _draft(header: tuple[str, str], line: bytes) -> _Draft | None:
 class Tl1Decoder:
     """A decoder that turns the bytes of one session into messages.
 
-    `limit` is the size limit of a message in bytes, all its parts together.
+    Parameters
+    ----------
+    limit : int
+        Size limit of a message in bytes, all its parts together.
     """
 
     def __init__(self, limit: int = RECEIVE_LIMIT) -> None:
@@ -186,7 +189,18 @@ class Tl1Decoder:
         self._parts: dict[tuple[object, str], _Draft] = {}
 
     def feed(self, data: bytes) -> list[Message]:
-        """Return the messages that `data` completes, independently of how the stream was chunked."""
+        """Return the messages that some bytes complete, independently of how the stream was chunked.
+
+        Parameters
+        ----------
+        data : bytes
+            The next bytes.
+
+        Returns
+        -------
+        list[Message]
+            The messages in their order.
+        """
         self._scanner.push(data)
         messages: list[Message] = []
         while (segment := self._next_segment()) is not None:
@@ -194,7 +208,13 @@ class Tl1Decoder:
         return messages
 
     def finish(self) -> list[Message]:
-        """Return the last messages of a stream: a last line without an end, and all unfinished messages."""
+        """Return the last messages of a stream.
+
+        Returns
+        -------
+        list[Message]
+            A last line without an end, and all unfinished messages.
+        """
         messages = self.feed(b"\n")
         rest = self._scanner.rest().strip(_BLANKS + b"\r\n")
         if self._draft is not None and not self._draft.spoiled:

@@ -1,9 +1,8 @@
-"""Exceptions of the TL1 driver, in one hierarchy by responsible party.
+"""Exceptions of the TL1 driver by responsible party; each is one of `optical_switch.errors`, too.
 
     Tl1Error
     ├── DriverUsageError                the caller used the driver wrongly
     │   ├── InvalidCommandError         the command cannot be written as TL1, or is too long for the switch
-    │   ├── InvalidSettingError         a dialect has no such setting, or not with that value
     │   ├── SessionNotOpenError         the client never had a session
     │   └── OutcomeUnknownError         a change has no known outcome: read the circuits, or close, before the next
     └── SwitchError                     the switch, or the network path to it
@@ -13,6 +12,7 @@
         ├── SessionLostError            the session ended; the outcome of pending commands is unknown
         ├── SwitchTimeoutError          no final answer in time; the outcome of the command is unknown
         │   └── UnconfirmedCommandError an answer came that confirms nothing (NA, DELAY, RTRV)
+        ├── SessionsInUseError          the switch refused a login, because others have all of its sessions
         ├── CommandDeniedError          the switch refused
         │   ├── PartialCompletionError  ... after doing a part of it (PRTL)
         │   ├── CommandWithheldError    ... or would have changed another client's connection: nothing was sent
@@ -29,12 +29,21 @@ read them again.
 
 from __future__ import annotations
 
+from optical_switch.errors import (
+    OpticalSwitchError,
+    ProtocolError,
+    RefusedError,
+    SessionLimitError,
+    SwitchUsageError,
+    UnreachableError,
+)
 
-class Tl1Error(Exception):
+
+class Tl1Error(OpticalSwitchError):
     """Base of all errors of this package."""
 
 
-class DriverUsageError(Tl1Error):
+class DriverUsageError(Tl1Error, SwitchUsageError):
     """The driver was used wrongly."""
 
 
@@ -46,10 +55,6 @@ class SessionNotOpenError(DriverUsageError):
     """The client never had a session: it was not opened, or no session could be established."""
 
 
-class InvalidSettingError(DriverUsageError):
-    """The dialect has no such setting, or not with that value."""
-
-
 class OutcomeUnknownError(DriverUsageError):
     """An earlier change ended without an answer: read the circuits, or close the session, before the next change."""
 
@@ -58,7 +63,7 @@ class SwitchError(Tl1Error):
     """The switch, or the network path to it, is at fault."""
 
 
-class SwitchUnreachableError(SwitchError):
+class SwitchUnreachableError(SwitchError, UnreachableError):
     """No session could be established."""
 
 
@@ -70,11 +75,11 @@ class LoginRefusedError(SwitchUnreachableError):
     """The switch is the right one and refuses this user by SSH."""
 
 
-class SessionLostError(SwitchError):
+class SessionLostError(SwitchError, UnreachableError):
     """The session ended before the answer: the outcome of the command is unknown."""
 
 
-class SwitchTimeoutError(SwitchError):
+class SwitchTimeoutError(SwitchError, UnreachableError):
     """No final answer within the deadline: the outcome of the command is unknown."""
 
 
@@ -82,21 +87,12 @@ class UnconfirmedCommandError(SwitchTimeoutError):
     """The switch answered with a code that confirms nothing: the outcome of the command is unknown."""
 
 
-class CommandDeniedError(SwitchError):
-    """The switch refused.
+class SessionsInUseError(SwitchError, SessionLimitError):
+    """The switch refused a login, because others have all of its sessions."""
 
-    Parameters
-    ----------
-    code : str
-        Error code of the switch: four letters, or NG, RL, PRTL.
-    text : str
-        Explanation of the switch.
-    """
 
-    def __init__(self, code: str, text: str = "") -> None:
-        self.code = code
-        self.text = text
-        super().__init__(f"{code}: {text}" if text else code)
+class CommandDeniedError(SwitchError, RefusedError):
+    """The switch refused; `code` has four letters, or is NG, RL or PRTL."""
 
 
 class PartialCompletionError(CommandDeniedError):
@@ -111,7 +107,7 @@ class SwitchBusyError(CommandDeniedError):
     """The switch answered "repeat later" (RL) to every attempt; nothing was done."""
 
 
-class MalformedTextError(SwitchError):
+class MalformedTextError(SwitchError, ProtocolError):
     """The received text is not TL1."""
 
 

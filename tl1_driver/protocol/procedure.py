@@ -7,7 +7,7 @@ undo, and tests need no switch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,9 +15,6 @@ from tl1_driver.protocol.errors import UnconfirmedCommandError
 from tl1_driver.protocol.messages import Response, Tl1Command
 
 T = TypeVar("T")
-
-_FIRST_PAUSE = 0.05
-"""First pause in seconds; each further pause is twice the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +61,3 @@ def rows(command: Tl1Command) -> Procedure[list[str]]:
 def pause(seconds: float) -> Procedure[None]:
     """Wait for `seconds`."""
     yield Pause(seconds)
-
-
-def settled(read: Callable[[], Procedure[T]], is_settled: Callable[[T], bool], seconds: float) -> Procedure[T]:
-    """Read until the result is settled, or for about `seconds`; return the last reading.
-
-    A switch may list a change only some time after it has confirmed it.
-    """
-    waited, next_pause = 0.0, _FIRST_PAUSE
-    while not is_settled(found := (yield from read())) and waited < seconds:
-        yield Pause(next_pause)
-        waited, next_pause = waited + next_pause, 2 * next_pause
-    return found

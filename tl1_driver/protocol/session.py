@@ -23,6 +23,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from optical_switch.unsolicited import UnsolicitedBudget
 from tl1_driver.protocol.codec import RECEIVE_LIMIT, Tl1Decoder, encode_command
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
@@ -42,7 +43,6 @@ from tl1_driver.protocol.messages import (
     Tl1Command,
     Unparsed,
 )
-from tl1_driver.protocol.unsolicited import ACKNOWLEDGMENT, PRICE, UnsolicitedBudget
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,11 @@ REMEMBERED = 1000
 FLOOD = "the switch sends far more than it is asked for"
 _AROUND_A_LINE = 16
 """Approximate number of bytes around a line of an answer, and around its heading, on the wire."""
+
+PRICE = 1024
+"""Bytes that an unsolicited message counts in addition to its size."""
+ACKNOWLEDGMENT = 256
+"""Bytes that an acknowledgment counts in addition to its size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,11 @@ class Availability:
         if self._inventory.unusable(element) is not None:
             return NEVER
         holder = self._inventory.holders.get(element)
-        return self.now if holder is None else self.end(holder)
+        if holder is None:
+            return self.now
+        # An element that was handed over returns to the reservation that has not yet been released everywhere.
+        lenders = [r.id for r in self._holdings.reservations.releasing.values() if element in r.handed_over]
+        return max(map(self.end, (holder, *lenders)))
 
     def _end(self, holder: int) -> float:
         if holder == PROBER:

@@ -15,7 +15,7 @@ class Conditions:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._quarantined: dict[ElementId, str] = {}
-        self._occupied: dict[SwitchId, dict[ElementId, str]] = {}
+        self._occupied: dict[SwitchId, dict[ElementId, CrossConnect]] = {}
         self._foreign: dict[ElementId, str] = {}
         self._away: dict[Device, str] = dict.fromkeys(fabric.switches, "not connected yet")
         self._away |= {rack.datapath: "not connected yet" for rack in fabric.racks.values()}
@@ -26,7 +26,7 @@ class Conditions:
         return MappingProxyType(self._quarantined)
 
     @property
-    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
+    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, CrossConnect]]:
         """Return the elements of each switch that circuits touch which are not ours, and which those are."""
         return MappingProxyType(self._occupied)
 
@@ -72,10 +72,10 @@ class Conditions:
         """Remember the foreign cross-connects on `switch`; return the elements that are, or were, occupied by any."""
         before = self._occupied.get(switch, {})
         found = self._occupied[switch] = self._touched(switch, circuits)
-        self._foreign = {element: reason for each in self._occupied.values() for element, reason in each.items()}
+        self._foreign = {element: _reason(c) for each in self._occupied.values() for element, c in each.items()}
         return {*before, *found}
 
-    def _touched(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> dict[ElementId, str]:
+    def _touched(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> dict[ElementId, CrossConnect]:
         inputs = {c.input: c for c in circuits}
         outputs = {c.output: c for c in circuits}
         found: dict[ElementId, CrossConnect | None] = {}
@@ -84,9 +84,9 @@ class Conditions:
         for splitter in self._fabric.splitters_on(switch):
             fed = next((inputs[output] for output in splitter.outputs if output in inputs), None)
             found[splitter.element] = outputs.get(splitter.input) or fed
-        return {
-            element: f"occupied by the cross-connect {circuit.input} to {circuit.output} on {switch}, which Blast "
-            "did not create"
-            for element, circuit in found.items()
-            if circuit is not None
-        }
+        return {element: circuit for element, circuit in found.items() if circuit is not None}
+
+
+def _reason(circuit: CrossConnect) -> str:
+    place = f"{circuit.input} to {circuit.output} on {circuit.switch}"
+    return f"occupied by the cross-connect {place}, which Blast did not create"

@@ -166,7 +166,7 @@ class Inventory:
         return self._conditions.quarantined
 
     @property
-    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
+    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, CrossConnect]]:
         """Return the elements of each switch that circuits touch which are not ours, and which those are."""
         return self._conditions.occupied
 

@@ -164,9 +164,9 @@ def _check_feasible(
         )
     raise RejectedError(
         "no_path",
-        "No optical switch has usable ports of all racks of this group:  "
+        "No optical switch has usable ports of all racks of this group: "
         + "; ".join(f"{end}: {_port_trouble(end, fabric, inventory)}" for end in sorted(group.racks))
-        + ".",
+        + ". Submit a request for each switch, with the receivers that it shares with the sender.",
         largest,
     )
 
@@ -200,5 +200,7 @@ def _port_trouble(end: str, fabric: Fabric, inventory: Inventory) -> str:
     ports = [port for port in fabric.racks[rack_of(end)].optical_ports if port.end == end]
     if not ports:
         return "has no optical port"
-    reasons = [inventory.unusable(port.element) for port in ports]
-    return next((reason for reason in reasons if reason), "usable")
+    reasons = {port: inventory.unusable(port.element) for port in ports}
+    switches = sorted({port.switch for port, reason in reasons.items() if reason is None})
+    usable = [f"usable on {', '.join(switches)}"] if switches else []
+    return ", ".join([*usable, *filter(None, reasons.values())])

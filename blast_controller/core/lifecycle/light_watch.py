@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.lifecycle.missing_light import MissingLight
 from blast_controller.core.lifecycle.scheduled_checks import ScheduledChecks
-from blast_controller.core.light.light_tree import Leaf
+from blast_controller.core.light.fault_localizer import NO_LIGHT
+from blast_controller.core.light.light_tree import Leaf, LightTree
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.events import LightAlarmRaised, PortChanged
+from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, LinkId
 from blast_controller.core.model.timers import FlapToleranceExpired
 from blast_controller.core.policy.layout_planner import LayoutPlanner
@@ -46,16 +48,18 @@ class LightRepair:
         places = [leaf.port.element for leaf in outcome.tree.leaves if leaf.port.output in outcome.outputs]
         return [SetupFailed(outcome.reservation, f"no light at {', '.join(places)}")]
 
-    def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
-        """Move dark leaves of a lit tree to open outputs; the others stay as they are."""
+    def repair(
+        self, reservation: Reservation, outputs: frozenset[int], now: float, fault: str = NO_LIGHT
+    ) -> list[Outcome]:
+        """Move leaves of a lit tree that have a fault to open outputs; the others stay as they are."""
         tree = reservation.layout.tree
         if tree is None:
             return []
-        self._missing.diagnose(tree, outputs)
+        self._missing.diagnose(tree, outputs, fault)
         curable = self._missing.curable(tree, outputs)
         mended = self._layouts.mended(tree, curable) if curable else None
         if mended is None:
-            self._missing.explain(reservation, outputs)
+            self._missing.explain(reservation, outputs, fault)
             return []
         request, part = self._table.part_of(reservation)
         target = self._layouts.layout(request.current, part.receivers, mended, reservation.group_address)
@@ -116,6 +120,22 @@ class LightWatch:
                     return self._repair.repair(reservation, frozenset({event.output}), now)
                 if all(x.tree is not None and leaf in x.tree.leaves for x in reservation.layouts):
                     reservation.rollout.dark.alarmed.add(event.output)
+        return []
+
+    def on_circuit_fault(self, circuit: CrossConnect, fault: str, now: float) -> list[Outcome]:
+        """Handle a cross-connect that a switch reports as failed, or whose loss is above the plan."""
+        for reservation in self._reservations.on(circuit.switch):
+            tree = reservation.layout.tree
+            if not isinstance(tree, LightTree) or circuit not in tree.circuits:
+                continue
+            outputs = tree.outputs_behind(circuit)
+            if reservation.state is ReservationState.IDLE:
+                reservation.rollout.dark.alarmed.update(outputs)
+                return self._reservations.completed(reservation)
+            if not reservation.busy:
+                return self._repair.repair(reservation, outputs, now, fault)
+            if all(x.tree is not None and circuit in x.tree.circuits for x in reservation.layouts):
+                reservation.rollout.dark.alarmed.update(outputs)
         return []
 
     def _spoil(self, reservation: Reservation, leaf: Leaf) -> list[Outcome]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.lifecycle.quarantine import Quarantine
-from blast_controller.core.light.fault_localizer import NO_LIGHT, FaultLocalizer
+from blast_controller.core.light.fault_localizer import FAULTS, NO_LIGHT, FaultLocalizer
 from blast_controller.core.light.light_tree import Leaf, LightTree
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.requests.request_table import RequestTable
@@ -53,25 +53,25 @@ class MissingLight:
         reason = f"no light at {leaf.port.element}, and the fibers of the static tree {tree.name} are fixed"
         self._table.explain(*self._table.part_of(reservation), reason)
 
-    def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
+    def diagnose(self, tree: LightTree, outputs: frozenset[int], fault: str = NO_LIGHT) -> None:
         """Quarantine the most likely faulty elements. Quarantines by an operator stay unchanged."""
-        diagnosis = self._localizer.dark(tree, outputs)
+        diagnosis = self._localizer.dark(tree, outputs, fault)
         quarantined = self._inventory.quarantined
         for element in diagnosis.clear:
-            if quarantined.get(element, "").startswith(NO_LIGHT):
+            if quarantined.get(element, "").startswith(FAULTS):
                 self._quarantine.lift(element)
         for element, reason in diagnosis.quarantine.items():
             if element not in quarantined:
                 self._quarantine.impose(element, reason)
 
-    def explain(self, reservation: Reservation, outputs: frozenset[int]) -> None:
-        """Record in the status which granted leaves are dark, and why they cannot be repaired."""
+    def explain(self, reservation: Reservation, outputs: frozenset[int], fault: str = NO_LIGHT) -> None:
+        """Record in the status which granted leaves have a fault, and why they cannot be repaired."""
         tree = reservation.layout.tree
         dark = [leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs] if tree else []
         blamed = [self._inventory.unusable(element) for element in dark]
         cause = "; ".join(reason for reason in blamed if reason) or "and no free splitter output to replace it"
         if dark:
-            reason = f"no light at {', '.join(dark)}, {cause}"
+            reason = f"{fault} at {', '.join(dark)}, {cause}"
             self._reservations.note_dark(reservation, True)
             self._table.explain(*self._table.part_of(reservation), reason)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from algorithms.cascade import MAX_LEAVES, Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, deal_tree, fit_tree, worst_of
-from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
+from algorithms.power_budget import Amplifier, Certificate, Element, Passive, Piece, certify
 from algorithms.splitter_tree import Output, Shape
 from blast_controller.core.light.light_tree import Leaf, LightTree, PlacedSplitter
 from blast_controller.core.model.fabric import OpticalPort, Splitter
@@ -85,21 +85,27 @@ def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -
     return LightTree(ends.root, hung, tuple(Leaf(port, output) for port, output in zip(ports, feeds, strict=True)))
 
 
-def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
-    """Compute the power at each leaf of any tree, sufficient or not."""
-    switch = optics.passes[tree.switch]
+PassOf = Callable[[int, int], Passive]
+"""The pass through the switch from an input to an output: as planned, or as measured."""
+
+
+def certify_tree(optics: Optics, tree: LightTree, pass_of: PassOf | None = None) -> tuple[Certificate, ...]:
+    """Compute the power at each leaf of any tree, sufficient or not; each pass as planned without `pass_of`."""
+    planned = optics.passes[tree.switch]
     feeding = {output: hung for hung in tree.splitters for output in hung.splitter.outputs}
     # A two-way circuit lights the sender's receiver from the other end.
     sources = {port.input: port for port in (*(leaf.port for leaf in tree.leaves), tree.root)}
 
-    def walk(feed: int) -> tuple[OpticalPort, list[Element]]:
+    def walk(feed: int, output: int) -> tuple[OpticalPort, list[Element]]:
+        passed = planned if pass_of is None else pass_of(feed, output)
         if feed not in feeding:
-            return sources[feed], [switch]
-        source, path = walk(feeding[feed].feed)
-        return source, [*path, *piece_of(optics, feeding[feed].splitter).elements, switch]
+            return sources[feed], [passed]
+        splitter = feeding[feed].splitter
+        source, path = walk(feeding[feed].feed, splitter.input)
+        return source, [*path, *piece_of(optics, splitter).elements, passed]
 
     def of(leaf: Leaf) -> Certificate:
-        source, path = walk(leaf.feed)
+        source, path = walk(leaf.feed, leaf.port.output)
         return certify(optics.ports[source.element], path, optics.ports[leaf.port.element])
 
     return tuple(map(of, tree.leaves))

@@ -18,7 +18,10 @@ from blast_controller.core.model.fabric import OpticalPort
 from blast_controller.core.model.identifiers import ElementId, is_output
 
 NO_LIGHT = "no light"
-"""The beginning of every reason that this module reports."""
+TOO_MUCH_LOSS = "too much loss"
+CIRCUIT_FAILED = "a failed cross-connect"
+FAULTS = (NO_LIGHT, TOO_MUCH_LOSS, CIRCUIT_FAILED)
+"""The beginnings of all reasons that this module reports."""
 
 
 @dataclass(slots=True)
@@ -36,41 +39,41 @@ class FaultLocalizer:
         self._dark: defaultdict[ElementId, Counter[ElementId]] = defaultdict(Counter)
         self._dark_roots: defaultdict[ElementId, set[ElementId]] = defaultdict(set)
 
-    def dark(self, tree: LightTree, outputs: Collection[int]) -> Diagnosis:
-        """Diagnose dark leaves of `tree` at these switch outputs."""
+    def dark(self, tree: LightTree, outputs: Collection[int], fault: str = NO_LIGHT) -> Diagnosis:
+        """Diagnose leaves of `tree` that have a fault at these switch outputs; usually they are dark."""
         diagnosis = Diagnosis()
         sick = [leaf for leaf in tree.leaves if leaf.port.output in outputs]
         if tree.splitters and len(sick) == len(tree.leaves) > 1:
-            self._examine_root(tree, diagnosis)
+            self._examine_root(tree, diagnosis, fault)
             return diagnosis
         self._dark_roots.pop(tree.root.element, None)
         for hung in tree.splitters:
             served = [leaf for leaf in tree.leaves if leaf.feed in hung.splitter.outputs]
             if len(served) > 1 and all(leaf in sick for leaf in served):
-                diagnosis.quarantine[hung.splitter.element] = f"{NO_LIGHT} at any of its outputs"
+                diagnosis.quarantine[hung.splitter.element] = f"{fault} at any of its outputs"
                 sick = [leaf for leaf in sick if leaf not in served]
         for leaf in sick:
-            self._examine(tree, leaf, diagnosis)
+            self._examine(tree, leaf, diagnosis, fault)
         return diagnosis
 
-    def _examine_root(self, tree: LightTree, diagnosis: Diagnosis) -> None:
+    def _examine_root(self, tree: LightTree, diagnosis: Diagnosis, fault: str) -> None:
         seen = self._dark_roots[tree.root.element]
         seen.add(tree.splitters[0].splitter.element)
         if len(seen) > 1:
-            diagnosis.quarantine[tree.root.element] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
+            diagnosis.quarantine[tree.root.element] = f"{fault} over {' and '.join(sorted(seen))}"
             diagnosis.clear |= seen
         else:
-            diagnosis.quarantine[tree.splitters[0].splitter.element] = f"{NO_LIGHT} at any of its outputs"
+            diagnosis.quarantine[tree.splitters[0].splitter.element] = f"{fault} at any of its outputs"
 
-    def _examine(self, tree: LightTree, leaf: Leaf, diagnosis: Diagnosis) -> None:
+    def _examine(self, tree: LightTree, leaf: Leaf, diagnosis: Diagnosis, fault: str) -> None:
         port, feed = leaf.port.element, tree.feed_element(leaf)
         seen = self._dark[port]
         seen[feed] += 1
         if len(seen) > 1 or (feed == tree.root.element and seen[feed] > 1):
-            diagnosis.quarantine[port] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
+            diagnosis.quarantine[port] = f"{fault} over {' and '.join(sorted(seen))}"
             diagnosis.clear |= {output for output in seen if is_output(output) and output not in diagnosis.quarantine}
         elif feed != tree.root.element:
-            diagnosis.quarantine[feed] = f"{NO_LIGHT} toward {port}"
+            diagnosis.quarantine[feed] = f"{fault} toward {port}"
 
     def lit(self, root: OpticalPort, leaves: Iterable[Leaf]) -> None:
         """Note that these leaves receive light of `root`: their receivers and its transmitter work."""

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 from algorithms.b_matching.feasibility import Choose, Pieces, by_count
 from algorithms.cascade import Catalog
 from algorithms.leaf_assignment import Refusal
-from algorithms.power_budget import Amplifier, Certificate, Passive, Piece, PowerLevel, Transceiver, exactly
+from algorithms.power_budget import (
+    Amplifier,
+    Certificate,
+    ElementLoss,
+    Passive,
+    Piece,
+    PowerLevel,
+    Transceiver,
+    exactly,
+)
 from algorithms.splitter_tree import Shape, shallowest
 from blast_controller.core.light.budgeted_tree import (
     BudgetedTree,
@@ -26,7 +36,7 @@ from blast_controller.core.light.budgeted_tree import (
     piece_of,
 )
 from blast_controller.core.light.light_tree import LightTree
-from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.optics import Optics
 from blast_controller.core.model.requests import LeafMargin
@@ -45,6 +55,8 @@ class LightBudget:
         self._optics = fabric.optics
         self._ports = {s: fabric.ports_on(s) for s in fabric.switches if self._optics.budgeted(s)}
         self._whole = {switch: fabric.splitters_on(switch) for switch in self._ports}
+        self._measured: dict[tuple[SwitchId, int], tuple[int, Passive]] = {}
+        """By switch and output: the input, and the pass as measured."""
         self._sizes: dict[SwitchId, Counter[int]] = {}
         self._catalogs: dict[SwitchId, tuple[Catalog, ...]] = {}
         for switch in self._ports:
@@ -150,7 +162,27 @@ class LightBudget:
 
     def certificates(self, tree: LightTree) -> tuple[Certificate, ...]:
         """Return the power at each leaf of a tree, in the order of its leaves; empty without a power budget."""
-        return certify_tree(self._optics, tree) if self.covers(tree.switch) else ()
+        if not self.covers(tree.switch):
+            return ()
+        return certify_tree(self._optics, tree, partial(self._pass, tree.switch))
+
+    def _pass(self, switch: SwitchId, source: int, output: int) -> Passive:
+        measured = self._measured.get((switch, output))
+        return measured[1] if measured is not None and measured[0] == source else self._optics.passes[switch]
+
+    def note_loss(self, circuit: CrossConnect, loss: ElementLoss) -> float | None:
+        """Use a measured loss instead of the planned one.
+
+        Returns the largest planned loss in dB if the measured one has come to be above it.
+        """
+        planned = self._optics.passes.get(circuit.switch)
+        if planned is None:
+            return None
+        before = self._pass(circuit.switch, circuit.input, circuit.output)
+        self._measured[circuit.switch, circuit.output] = circuit.input, replace(planned, loss=loss)
+        limit = planned.loss.worst
+        # Reported again, it is no second fault.
+        return limit if loss.best > limit and not (before is not planned and before.loss.best > limit) else None
 
     def shortfalls(self, tree: LightTree) -> dict[str, Certificate]:
         """Return the leaves, by their port, that get too little or too much light."""
@@ -179,7 +211,8 @@ def _margin(rack: str, found: Certificate) -> LeafMargin:
         round(light.typical, 3),
         round(light.best, 3),
         round(found.sensitivity_margin, 3),
-        round(found.overload_margin, 3),
+        # A limiter leaves a margin of 0, in sums of decimal fractions perhaps just below it: 0.0 is added to -0.0.
+        round(found.overload_margin, 3) + 0.0,
         found.binding,
     )
 

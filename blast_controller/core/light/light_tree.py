@@ -85,6 +85,14 @@ class LightTree:
                 return hung.splitter.output_element(leaf.feed)
         return self.root.element
 
+    def outputs_behind(self, circuit: CrossConnect) -> frozenset[int]:
+        """Return the switch outputs of the leaves whose light passes a circuit of this tree."""
+        hung = next((h for h in self.splitters if h.splitter.input == circuit.output), None)
+        if hung is None:
+            return frozenset({circuit.output})
+        below = [child for child in self.circuits if child.input in hung.splitter.outputs]
+        return frozenset(output for child in below for output in self.outputs_behind(child))
+
     def leaf_of(self, rack: str) -> Leaf | None:
         """Return the leaf that serves `rack`."""
         return next((leaf for leaf in self.leaves if leaf.port.rack == rack), None)

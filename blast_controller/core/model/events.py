@@ -119,6 +119,23 @@ class LightAlarmRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class CircuitFailed:
+    """An optical switch reports that a cross-connect which it had set has failed."""
+
+    circuit: CrossConnect
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LossMeasured:
+    """An optical switch measured the insertion loss of a cross-connect, within `accuracy`; both in dB."""
+
+    circuit: CrossConnect
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionTimed:
     """The shell measured how many seconds the latest decision took."""
 
@@ -269,6 +286,8 @@ DeviceEvent = (
     | StepFailed
     | LightNotDetected
     | LightAlarmRaised
+    | CircuitFailed
+    | LossMeasured
     | TableObserved
     | CircuitsObserved
     | PortChanged

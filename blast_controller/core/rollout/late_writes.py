@@ -1,6 +1,6 @@
 """Cross-connects that a switch may still create although they are no longer wanted.
 
-TL1 has no token by which a switch could refuse a former controller: a command of an earlier controller or session may
+A switch has no token by which it could refuse a former controller: a command of an earlier controller or session may
 arrive after another one has read the switch. A circuit does not identify its owner either. Therefore circuits that may
 be in flight are remembered and written to the journal: those of all live reservations when a controller takes over a
 journal, and those of all commands that a switch left unanswered. If one appears and is not wanted, it is removed and

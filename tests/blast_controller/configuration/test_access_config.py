@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 
+from blast_base.settings import is_loopback
 from blast_client.cli.command import main
 from blast_controller.configuration.access_files import (
     check_access_files,
@@ -19,7 +20,6 @@ from blast_controller.configuration.access_files import (
 from blast_controller.configuration.config import Config, ConfigError
 from blast_controller.configuration.openflow import required_names
 from blast_controller.configuration.reading import parse
-from blast_controller.configuration.section import is_loopback
 from blast_controller.core.model.settings import TenantLimits
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.identity import Identity, Role

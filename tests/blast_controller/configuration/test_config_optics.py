@@ -7,7 +7,17 @@ import re
 
 import pytest
 
-from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver
+from algorithms.power_budget import (
+    MONITOR_ERROR_DB,
+    Amplifier,
+    ElementLoss,
+    Passive,
+    Piece,
+    PowerLevel,
+    PowerLimiter,
+    Transceiver,
+    Window,
+)
 from blast_controller.configuration.config import ConfigError
 from blast_controller.configuration.optics import usual_price
 from blast_controller.configuration.reading import parse
@@ -17,6 +27,11 @@ from tests.blast_controller.configuration.test_config import EXAMPLE, GOOD, sent
 FABRIC = "[fabric]\nlaunch_dbm = [-4.7, 0, 4]\nsensitivity_dbm = -15.8\noverload_dbm = -1\n"
 WITH_PASS = GOOD.replace('address = "192.0.2.10:10033"', 'address = "192.0.2.10:10033"\npass_loss_db = [0.5, 1.5, 2]')
 WITH_LOSS = WITH_PASS + "insertion_loss_db = 7.4\n"
+NETCONF = 'driver = "netconf"\nssh = { user = "blast", private_key = "/k", host_key = "/h" }\n'
+
+
+def with_range(text, value, driver=NETCONF):
+    return text.replace('name = "ocs1"\n', f'name = "ocs1"\n{driver}attenuator_range_db = {value}\n', 1)
 
 
 def with_port(keys):
@@ -87,10 +102,36 @@ def test_price_alone_enables_no_power_budget():
         (FABRIC + WITH_PASS + "insertion_lost_db = 1\n", "did you mean insertion_loss_db?"),
         (FABRIC + WITH_LOSS + "amplifier = { gain_db = 20 }\n", "amplifier.max_output_dbm is missing"),
         (FABRIC + WITH_LOSS + "price = -1\n", "splitter[1].price"),
+        (
+            with_range(FABRIC + WITH_LOSS, 20, driver=""),
+            "the optical switch ocs1 has attenuator_range_db, but the driver tl1 sets no attenuators: remove "
+            "attenuator_range_db, or use a driver that sets them (netconf).",
+        ),
+        (
+            with_range(GOOD, 20),
+            "attenuator_range_db of the optical switch ocs1 has no effect without pass_loss_db: set pass_loss_db, or "
+            "remove attenuator_range_db.",
+        ),
+        (
+            with_range(FABRIC + WITH_LOSS, 0.5),
+            "optical_switch[1].attenuator_range_db: input should be greater than or equal to 1",
+        ),
+        (with_range(FABRIC + WITH_LOSS, "inf"), "finite"),
     ],
 )
 def test_invalid_optics_are_rejected_in_one_sentence(text, expected):
     assert expected in sentence(text)
+
+
+def test_attenuators_limit_the_power_of_each_receiver_to_its_overload():
+    text = with_range(FABRIC + with_port("fiber_loss_db = [0.2, 0.3, 0.75], overload_dbm = -14"), 20)
+    ports = parse(text).build_fabric().optics.ports
+    assert ports["port:r2/49"].limiter == PowerLimiter("attenuator:ocs1/1", -1 - MONITOR_ERROR_DB, 20)
+    assert ports["port:r2/49"].needed == Window(-15.8, -1 - MONITOR_ERROR_DB + 20)
+    assert ports["port:r1/49"].limiter is None, "too narrow for an attenuator: from -15.05 to -13.8 dBm"
+    sides = parse(text.replace("[fabric]", "[fabric]\ndirectional = true")).build_fabric().optics.ports
+    limited = {name for name, transceiver in sides.items() if transceiver.limiter is not None}
+    assert limited == {"port:r2/49/rx"}
 
 
 def test_usual_price_interpolates_the_prices_of_the_paper():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_base.settings import Section
 from blast_controller.configuration.schema import SchemaError, checked, line_of, read_toml
-from blast_controller.configuration.section import Section
 
 
 class Leaf(Section):

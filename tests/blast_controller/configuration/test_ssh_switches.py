@@ -18,13 +18,13 @@ from blast_client.cli.command import main
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.reading import parse
 from blast_controller.configuration.reload import plan_reload
-from blast_controller.configuration.ssh import SshSection
-from blast_controller.configuration.switch_access import check_switch_files, read_way
+from blast_controller.configuration.switch_access import check_switch_files, read_access
 from tests.blast_controller.configuration.test_access_config import RACK
 from tests.support.controller.tl1 import scripted
+from tl1_driver.driver import SshSection, Tl1Access
 from tl1_driver.protocol.errors import SwitchUnreachableError
 from tl1_driver.ssh import Ssh
-from tl1_driver.transport import Tcp
+from tl1_driver.transport import Tcp, Tl1Transport
 
 SWITCH = dedent("""
     [[optical_switch]]
@@ -46,6 +46,12 @@ def config(table: str = "") -> Config:
 
 def switch(table: str = "") -> OpticalSwitchSection:
     return config(table).optical_switch[0]
+
+
+def way_of(section: OpticalSwitchSection) -> Tl1Transport:
+    access = read_access(section)
+    assert isinstance(access, Tl1Access)
+    return access.way
 
 
 @pytest.fixture
@@ -109,7 +115,7 @@ def test_changed_ssh_table_needs_a_restart(files: Path) -> None:
 
 
 def test_ssh_transport_is_read_from_table_and_files(files: Path) -> None:
-    way = read_way(switch(good(files) + "open_timeout_ms = 500\nterminal = true\n"))
+    way = way_of(switch(good(files) + "open_timeout_ms = 500\nterminal = true\n"))
     assert isinstance(way, Ssh)
     assert (way.user, way.password, way.command, way.subsystem, way.terminal, way.seconds) == (
         "blast",
@@ -122,12 +128,12 @@ def test_ssh_transport_is_read_from_table_and_files(files: Path) -> None:
     assert way.key == asyncssh.read_private_key(files / "key")
     assert list(way.trusted[0]) == [asyncssh.read_public_key(files / "host.pub")]
     assert way.secrets == frozenset()
-    assert read_way(switch()) == Tcp() and Tcp().secrets == frozenset()
+    assert way_of(switch()) == Tcp() and Tcp().secrets == frozenset()
 
 
 def test_password_is_read_and_hidden_from_repr(files: Path) -> None:
     table = f'user = "blast"\npassword_file = "{files}/password"\nknown_hosts = "{files}/known"\nsubsystem = "tl1"\n'
-    way = read_way(switch(table))
+    way = way_of(switch(table))
     assert isinstance(way, Ssh)
     assert (way.password, way.subsystem, way.key) == ("open sesame", "tl1", None)
     assert way.secrets == {"open sesame"}
@@ -137,7 +143,7 @@ def test_password_is_read_and_hidden_from_repr(files: Path) -> None:
 
 def test_host_key_file_may_have_several_lines(files: Path) -> None:
     (files / "host.pub").write_text(f"# both\n{(files / 'host.pub').read_text()}\n{(files / 'other.pub').read_text()}")
-    way = read_way(switch(good(files)))
+    way = way_of(switch(good(files)))
     assert isinstance(way, Ssh) and len(way.trusted[0]) == 2
 
 
@@ -202,7 +208,7 @@ def test_check_reports_the_transport_of_a_switch(files: Path, capsys) -> None:
     for table, way in ((good(files), "SSH"), ("", "plain TCP")):
         (files / "blast.toml").write_text(text(table))
         assert main(["controller", "check", "--config", str(files / "blast.toml")]) == 0
-        assert f"ocs1.example.org:22 by {way}, light checked" in capsys.readouterr().out
+        assert f"glimmerglass by {way} at ocs1.example.org:22, light checked" in capsys.readouterr().out
 
 
 def test_check_reads_the_tl1_password_file() -> None:
@@ -215,7 +221,7 @@ def test_missing_asyncssh_error_names_the_extra_to_install(files: Path, monkeypa
     found = importlib.util.find_spec
     monkeypatch.setattr("blast_base.extras.find_spec", lambda name: None if name == "asyncssh" else found(name))
     with pytest.raises(ConfigError) as caught:
-        read_way(switch(good(files)))
+        way_of(switch(good(files)))
     expected = f"the optical switch ocs1 cannot use SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
     assert str(caught.value) == expected
 
@@ -224,7 +230,7 @@ def test_missing_asyncssh_error_names_the_extra_to_install(files: Path, monkeypa
 
 
 def ssh_transport(files: Path) -> Ssh:
-    way = read_way(switch(good(files)))
+    way = way_of(switch(good(files)))
     assert isinstance(way, Ssh)
     return way
 

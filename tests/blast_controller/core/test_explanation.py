@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_controller.core.model.errors import RequestError
@@ -168,6 +168,17 @@ def test_smallest_change_starts_the_request_and_is_minimal(place, history):
             assert state_after_leaving_out(place, history, name, receivers) is not PartState.ACTIVE, (found, receivers)
 
 
+# A warm tree that a lost ToR keeps from being released has handed its port over, and gets it back.
+@example(
+    Place((2,), 1, 1, False, None, None, 30.0, False),
+    [
+        ("ask", ("r1h1", frozenset({"r1h2", "r1h1", "r2h1"})), 10**9, 0),
+        ("finish", 0),
+        ("lose", 2),
+        ("ask", ("r1h1", frozenset({"r1h2", "r1h1", "r3h1"})), 10**9, 0),
+        ("ask", ("r1h1", frozenset({"r1h2", "r1h1", "r3h1"})), 10**9, 0),
+    ],
+)
 @settings(max_examples=50, deadline=None)
 @given(places, histories)
 def test_lone_pending_request_starts_at_the_predicted_time(place, history):

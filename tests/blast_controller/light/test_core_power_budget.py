@@ -154,6 +154,26 @@ def test_tenant_limit_applies_to_splitters_that_the_budget_needs():
         world.submit(multicast("k", "r1h1", to(2)))
 
 
+def test_receiver_with_too_much_power_is_attenuated_if_the_switch_can():
+    settings = CoreSettings(tenants={TENANT: TenantLimits(max_splitters=0)})
+    world = world_of([4], overload={"r2": -5.0}, settings=settings, attenuation=20.0)
+    (margin,) = world.granted(multicast("k", "r1h1", to(2))).grant.margins
+    assert (margin.max_power, margin.overload, margin.binding) == (-5.0, 0.0, "attenuator:ocs1/2")
+    assert margin.received == -6.0 and margin.min_power == pytest.approx(-7.0)
+    explained = world.core.explain(key_of("k"), TENANT, world.now).sentence
+    assert "the smallest margin is at r2 (+7.0 dB to sensitivity, +0.0 dB to overload; attenuator:ocs1/2 binds)" in (
+        explained
+    )
+    check_light(world)
+
+
+def test_power_beyond_the_range_of_an_attenuator_is_rejected():
+    settings = CoreSettings(tenants={TENANT: TenantLimits(max_splitters=0)})
+    world = world_of([4], overload={"r2": -5.0}, settings=settings, attenuation=7.0)
+    with rejected("power_budget", "needs 1 splitters"):
+        world.submit(multicast("k", "r1h1", to(2)))
+
+
 def test_rejected_extension_names_the_receiver_beyond_the_budget():
     world = world_of([4], {"r6": 3.0, "r7": 8.0})
     world.granted(multicast("k", "r1h1", to(2, 3)))

@@ -144,12 +144,12 @@ def test_number_of_tl1_error_code_labels_is_bounded():
     found = Metrics()
     metering = Metering(found, ["default"])
     for number in range(10 * MAX_CODES):
-        metering.refused("glimmerglass", f"C{number}")
-    metering.refused("glimmerglass", "C0")
-    lines = [line for line in generate_latest(found.registry).decode().splitlines() if "tl1_errors_total{" in line]
+        metering.refused("tl1", f"C{number}")
+    metering.refused("tl1", "C0")
+    lines = [line for line in generate_latest(found.registry).decode().splitlines() if "switch_errors_total{" in line]
     assert len(lines) == MAX_CODES + 1
-    assert 'blast_tl1_errors_total{code="C0",dialect="glimmerglass"} 2.0' in lines
-    assert f'blast_tl1_errors_total{{code="other",dialect="glimmerglass"}} {9.0 * MAX_CODES}' in lines
+    assert 'blast_switch_errors_total{code="C0",driver="tl1"} 2.0' in lines
+    assert f'blast_switch_errors_total{{code="other",driver="tl1"}} {9.0 * MAX_CODES}' in lines
 
 
 # ------------------------------------------------------------------------------------------------------ health

@@ -13,6 +13,7 @@ from blast_controller.core.model.events import (
     StepConfirmed,
     StepFailed,
 )
+from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, Timings
 from blast_controller.ops.activity import DriftWatch, device_line, request_line, write_line
@@ -82,16 +83,19 @@ def test_routine_events_have_no_line(routine):
 
 def test_drift_is_logged_when_it_changes():
     drift = DriftWatch()
-    assert drift.occupied("ocs1", []) is None
-    found = drift.occupied("ocs1", ["splitter:s1", "port:r1/49"])
+    assert drift.occupied("ocs1", {}) is None
+    circuit, other = CrossConnect("ocs1", 4, 7), CrossConnect("ocs1", 5, 8)
+    occupied = {"splitter:s1": circuit, "port:r1/49": circuit}
+    found = drift.occupied("ocs1", occupied)
     assert (found.level, found.event, found.known) == (
         logging.WARNING,
         "drift",
         {"device": "switch:ocs1", "foreign": 2},
     )
-    assert "on port:r1/49, splitter:s1" in found.message
-    assert drift.occupied("ocs1", ["splitter:s1", "port:r1/49"]) is None
-    cleared = drift.occupied("ocs1", [])
+    assert "ocs1 has circuits that this controller did not set: 4 to 7 (port:r1/49, splitter:s1); end" in found.message
+    assert drift.occupied("ocs1", dict(occupied)) is None
+    assert "5 to 8 (splitter:s1)" in drift.occupied("ocs1", occupied | {"splitter:s1": other}).message
+    cleared = drift.occupied("ocs1", {})
     assert cleared.level == logging.INFO and cleared.known["foreign"] == 0
     assert drift.rules(1, 12).level == logging.INFO, "the packet network's own rules are no fault"
 

@@ -100,7 +100,7 @@ def test_a_scrape_answers_every_query_of_the_dashboard(files):
             eventually(scraped, "two scrapes with work between them")
             for text in queries():
                 # This controller has had no errors and no reconciliation, so these series do not exist yet.
-                if not re.search("failed_steps|tl1_errors|drift|reconcile_runs", text):
+                if not re.search("failed_steps|switch_errors|drift|reconcile_runs", text):
                     # After a scrape that timed out, gauges have no value until the next scrape.
                     eventually(lambda text=text: query(base, text), text)
 

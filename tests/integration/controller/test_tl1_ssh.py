@@ -21,6 +21,7 @@ import pytest
 from blast_client import Client
 from blast_controller.core.model.commands import CircuitChange
 from blast_controller.core.model.events import DeviceConnected, DeviceDisconnected, StepConfirmed, StepFailed
+from optical_switch.model import Circuit
 from tests.support.controller import ssh_server, tl1
 from tests.support.controller.executor_contract import SwitchThread, bench, circuits
 from tests.support.controller.ssh_server import Sshd, free_port, run
@@ -29,7 +30,6 @@ from tests.support.needs import ROOT
 from tests.support.waiting import eventually, eventually_async
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Dialect
-from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.protocol.errors import HostKeyRefusedError, LoginRefusedError, SessionLostError, SwitchUnreachableError
 from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
@@ -415,7 +415,7 @@ async def test_end_of_program_ends_session(server, by_key) -> None:
 
 
 async def test_keepalive_detects_stopped_switch(server, by_key, monkeypatch) -> None:
-    monkeypatch.setattr("tl1_driver.ssh.KEEPALIVE_SECONDS", 0.1)
+    monkeypatch.setattr("optical_switch.ssh.KEEPALIVE_SECONDS", 0.1)
     client = client_of(server, replace(by_key, command="deaf"))
     await client.open()
     try:

@@ -166,20 +166,20 @@ def test_lab_supports_thirty_two_racks(make_lab):
 
 
 def test_tl1_agent_connects_circuits_and_restarts_dark(lab):
-    answer = tl1(lab.tl1, "ent-crs-fiber::10001,20002:1;")
+    answer = tl1(lab.switch_address, "ent-crs-fiber::10001,20002:1;")
     assert "COMPLD" in answer
     assert light_from_1_to_2(lab) == 20
-    assert "DENY" in tl1(lab.tl1, "ent-crs-fiber::10001,20001:2;")
+    assert "DENY" in tl1(lab.switch_address, "ent-crs-fiber::10001,20001:2;")
     assert light_from_1_to_2(lab) == 20
-    address = lab.tl1
+    address = lab.switch_address
     lab.optical_switch.stop_agent()
     assert light_from_1_to_2(lab) == 20
     lab.optical_switch.start_agent()
-    assert lab.tl1 == address
+    assert lab.switch_address == address
     assert light_from_1_to_2(lab) == 0
 
 
-def test_lab_start_fails_if_tl1_address_is_in_use():
+def test_lab_start_fails_if_switch_address_is_in_use():
     from mininet_topos.lab.lab import Lab
 
     with socket.create_server(("127.0.0.1", 0)) as taken:

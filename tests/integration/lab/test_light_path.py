@@ -18,15 +18,17 @@ from mininet_topos.demo.capture import Captures
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.topology.plan import LabPlan, preset
+from optical_switch.model import Circuit
 from tests.support.interrupted import frozen
 from tests.support.waiting import eventually, look_until
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.protocol.circuits import Circuit
 
 pytestmark = pytest.mark.lab
 
 PACKETS = 10
+LEASE_MS = 120_000
+"""Longer than any test: silence is waited for many times."""
 
 
 @contextmanager
@@ -35,7 +37,8 @@ def running(plan: LabPlan, knows_losses: bool = False) -> Iterator[Stage]:
     from mininet_topos.lab.lab import Lab
 
     # The controller must not reconcile between a test's change of a device and the request that follows.
-    with Lab(plan, knows_losses=knows_losses, reconcile_interval_ms=3_600_000) as lab, Client(lab.thrift) as client:
+    lab = Lab(plan, knows_losses=knows_losses, min_lease_ms=LEASE_MS, reconcile_interval_ms=3_600_000)
+    with lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.wait_devices()
         yield stage
@@ -107,7 +110,7 @@ def test_branch_without_its_cross_connect_is_dark(stage: Stage) -> None:
 
 
 def _tl1(stage: Stage, command: str, *circuits: Circuit) -> None:
-    host, port = stage.lab.tl1.split(":")
+    host, port = stage.lab.switch_address.split(":")
 
     async def go() -> None:
         client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])

@@ -77,6 +77,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 REPLIES = {
     "cut r2 rx": "port:r2/91 is cut; undo with: mend r2 rx\n",
     "mend r2 rx": "port:r2/91 is restored\n",
+    "loss s1/3 5dB": "circuits at output:s1/3 have 5 dB of additional loss\n",
     "deny ocs1 in 2": "ocs1 denies in 2\n",
     "reboot r9": "there is no 'r9'",
     "cutt r2 rx": "did you mean cut?",
@@ -88,6 +89,7 @@ REPLIES = {
 def test_prompt_answers_commands_and_exit_removes_lab(terminal: Terminal, tmp_path: Path) -> None:
     greeting = terminal.read_to(PROMPT)
     lab = re.search(r"^lab (b[0-9a-f]{3}): 2 racks of 2", greeting, re.MULTILINE)[1]
+    assert re.search(r"^optical switch tl1: TL1 at 127\.0\.0\.1:\d+$", greeting, re.MULTILINE)
     assert terminal.answer("r1h1 pwd") == f"{tmp_path}\n"
     assert set(terminal.answer("nodes").split()) >= {"r1h1", "r1h2", "r2h1", "r2h2", "t1", "t2", "core", "ocs1"}
     assert "0% dropped (12/12 received)" in terminal.answer("pingall")

@@ -80,6 +80,13 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
         with_optics(make_fabric(4, [4, 2, 2], ports=2, switches=2), {"r3": 5.0, "r4": 3.0}, overload={"r2": -5.0}),
         CoreSettings(max_splitters_per_tree=2),
     ),
+    # Without attenuators only outputs of several splitters suit r2 and r3.
+    "power budget, attenuators": (
+        with_optics(
+            make_fabric(5, [4, 2, 2]), {"r4": 5.0, "r5": 3.0}, overload={"r2": -9.0, "r3": -5.0}, attenuation=8.0
+        ),
+        CoreSettings(keep_warm=15.0),
+    ),
     "optimized": (make_fabric(6, [4, 2, 2]), CoreSettings(optimize=0.5)),
     "optimized, two switches": (
         make_fabric(5, [4, 4, 2, 2], switches=2),

@@ -33,18 +33,21 @@ def with_optics(
     fibers: Mapping[str, float] | None = None,
     sensitivity: float = -14.0,
     overload: Mapping[str, float] | None = None,
+    attenuation: float | None = None,
 ) -> Fabric:
     """Return the fabric with losses everywhere.
 
     `fibers` has the losses of the fibers to the receivers of some racks in dB (0 elsewhere), `overload` the maximum
     power of the receivers of some racks in dBm (10 elsewhere), and `sensitivity` the minimum of all, in dBm.
+    `attenuation` is the maximum attenuation before each receiver in dB (None: the switches have no attenuators).
     """
     lossy, weak = fibers or {}, overload or {}
     ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
 
     def transceiver(port: OpticalPort) -> Transceiver:
         maximum, fiber = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
-        return Transceiver(port.element, LAUNCH, sensitivity, maximum, exactly(0.3), fiber)
+        bare = Transceiver(port.element, LAUNCH, sensitivity, maximum, exactly(0.3), fiber)
+        return bare if attenuation is None else bare.limited(f"attenuator:{port.switch}/{port.output}", attenuation)
 
     pieces = (
         Piece(s.element, s.fan_out, OUTPUT_LOSS[s.fan_out], price=10.0 * s.fan_out**0.5)
@@ -56,11 +59,14 @@ def with_optics(
 
 
 def received(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPort) -> tuple[float, float]:
-    """Return the minimum and maximum power (dBm) that a port receives over these circuits."""
+    """Return the minimum and maximum power (dBm) that a port receives over these circuits.
+
+    An attenuator leaves what its monitor reads above the level by 1 dB too little.
+    """
     feeds = {(c.switch, c.output): c.input for c in circuits}
     source = feeds[port.switch, port.output]
-    fiber = fabric.optics.ports[port.element].from_switch
-    minimum, maximum = -PASS_LOSS.worst - fiber.worst, -PASS_LOSS.best - fiber.best
+    receiver = fabric.optics.ports[port.element]
+    minimum, maximum = -PASS_LOSS.worst, -PASS_LOSS.best
     while True:
         splitter = next((s for s in fabric.splitters.values() if s.switch == port.switch and source in s.outputs), None)
         if splitter is None:
@@ -71,7 +77,12 @@ def received(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPo
     (sender,) = [p for p in fabric.ports_on(port.switch) if p.input == source]
     of_sender = fabric.optics.ports[sender.element]
     launch, fiber = of_sender.launch, of_sender.to_switch
-    return minimum + launch.worst - fiber.worst, maximum + launch.best - fiber.best
+    minimum, maximum = minimum + launch.worst - fiber.worst, maximum + launch.best - fiber.best
+    if (limiter := receiver.limiter) is not None:
+        # Beyond its range it attenuates as much as it can.
+        maximum = max(min(maximum, limiter.level + 1.0), maximum - limiter.max_attenuation)
+        minimum = min(minimum, limiter.level - 1.0)
+    return minimum - receiver.from_switch.worst, maximum - receiver.from_switch.best
 
 
 def is_lit_well(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPort) -> bool:

@@ -15,12 +15,14 @@ from blast_controller.core.model.commands import CircuitChange, SetCircuits
 from blast_controller.core.model.events import StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
+from optical_switch.drivers import SwitchTarget
+from optical_switch.model import Circuit
 from tests.support.waiting import for_a_while
 from tl1_driver.dialects import DIALECTS
+from tl1_driver.driver import Tl1Access
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.connection import EmulatedConnection
 from tl1_driver.emulator.requests import ReceivedCommand
-from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.transport import Tcp, Tl1Transport
 
 TIMEOUT = 30.0
@@ -85,7 +87,9 @@ class Bench:
         self.port = port
         self.events: queue.Queue = queue.Queue()
         self.failures: list[BaseException] = []
-        settings = SwitchSettings("ocs1", "127.0.0.1", port, DIALECTS["glimmerglass"], timeout=timeout, way=way)
+        target = SwitchTarget("ocs1", "127.0.0.1", port, 16, 16, timeout)
+        access = Tl1Access(target, DIALECTS["glimmerglass"], way=way)
+        settings = SwitchSettings("ocs1", "tl1", access.new_session, timeout)
         self.refusals: Counter[tuple[str, str]] = Counter()
         self.executor = OpticalExecutor(
             [settings],

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_client import Client
+from blast_controller.configuration.reading import load
+from blast_controller.configuration.switch_access import read_access
 from mininet_topos.lab.lab import Lab
+from optical_switch.model import Circuit, CircuitState
+from optical_switch.session import SwitchSession
 from tests.support.waiting import look_until
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.protocol.circuits import Circuit
 
 T = TypeVar("T")
 OURS = "cookie=0xb1a5000000000000/0xffff000000000000"
@@ -34,28 +37,42 @@ class SteeringRule:
 
 def tl1(lab: Lab, command: str, *circuits: tuple[int, int]) -> None:
     """Connect or disconnect circuits by another TL1 session, as an operator would."""
-    _by_session(lab, lambda client: getattr(client, command)([Circuit(*circuit) for circuit in circuits]))
+    host, port = lab.switch_address.split(":")
+
+    async def go() -> None:
+        client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])
+        await client.open()
+        try:
+            await getattr(client, command)([Circuit(*circuit) for circuit in circuits])
+        finally:
+            await client.close()
+
+    asyncio.run(go())
 
 
 def held_circuits(lab: Lab) -> set[tuple[int, int]]:
     """Return the cross-connects that the optical switch lists."""
-    return {(state.input, state.output) for state in _by_session(lab, SwitchClient.circuits)}
+    readings = _by_session(lab, lambda session: session.read_circuits())
+    return {tuple(reading.circuit) for reading in readings if reading.state is not CircuitState.ABSENT}
 
 
 def powers(lab: Lab) -> dict[tuple[str, int], float]:
     """Return the monitor readings of the optical switch in dBm, by side ("in" or "out") and number."""
-    return {(port.side, port.number): power for port, power in _by_session(lab, SwitchClient.powers).items()}
+    readings = _by_session(lab, lambda session: session.read_powers())
+    return {(port.side, port.number): power for port, power in readings}
 
 
-def _by_session(lab: Lab, ask: Callable[[SwitchClient], Awaitable[T]]) -> T:
+def _by_session(lab: Lab, ask: Callable[[SwitchSession], Awaitable[T]]) -> T:
+    """Ask the optical switch by another session of the controller's driver, as the configuration describes it."""
+    (switch,) = load(lab.config).optical_switch
+
     async def go() -> T:
-        host, port = lab.tl1.split(":")
-        client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])
-        await client.open()
+        session = read_access(switch).new_session()
+        await session.open()
         try:
-            return await ask(client)
+            return await ask(session)
         finally:
-            await client.close()
+            await session.close()
 
     return asyncio.run(go())
 

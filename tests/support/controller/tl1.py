@@ -8,11 +8,11 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from optical_switch.emulator.timing import Clock
+from optical_switch.model import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.emulator.timing import Clock
-from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.protocol.errors import SwitchError
 from tl1_driver.protocol.messages import Response, Tl1Command
 from tl1_driver.protocol.procedure import Pause, Procedure

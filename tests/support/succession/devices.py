@@ -21,11 +21,11 @@ from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.openflow import rules
 from blast_controller.openflow import vocabulary as openflow
 from blast_controller.openflow.vocabulary import Input, Numbered
+from optical_switch.errors import RefusedError, UnreachableError
+from optical_switch.model import Circuit, CircuitReading, CircuitState
+from optical_switch.session import BatchResult, Capabilities, Notice
 from tests.support.succession.network import Act, Wire, outcome
 from tests.support.succession.scheduler import Process, Scheduler
-from tl1_driver.protocol.circuits import Circuit, CircuitState
-from tl1_driver.protocol.errors import CommandDeniedError, SessionLostError, SwitchTimeoutError, SwitchUnreachableError
-from tl1_driver.protocol.messages import Autonomous
 
 if TYPE_CHECKING:
     from tests.support.succession.room import Controller
@@ -238,26 +238,26 @@ class ModeledSwitch:
     written: list[Written] = field(default_factory=list)
 
     def connect(self, circuits: Sequence[Circuit]) -> None:
-        """Set circuits. Raises CommandDeniedError."""
+        """Set circuits. Raises RefusedError."""
         for circuit in circuits:
             used = {i: o for i, o in self.circuits.items() if (i == circuit.input) != (o == circuit.output)}
             if used:
-                raise CommandDeniedError("SNVS", f"in use: {used}")
+                raise RefusedError("SNVS", f"in use: {used}")
         self.circuits.update(circuits)
 
     def disconnect(self, circuits: Sequence[Circuit]) -> None:
-        """Remove circuits. Raises CommandDeniedError."""
+        """Remove circuits. Raises RefusedError."""
         for circuit in circuits:
             if self.circuits.get(circuit.input) != circuit.output:
-                raise CommandDeniedError("SNVS", f"no such cross-connect: {circuit}")
+                raise RefusedError("SNVS", f"no such cross-connect: {circuit}")
         for circuit in circuits:
             del self.circuits[circuit.input]
 
 
-class ModeledClient:
-    """A replacement of `SwitchClient`, created by the thread of the controller's optical executor."""
+class ModeledSwitchSession:
+    """A session that is created by the thread of the controller's optical executor."""
 
-    flooded = False
+    capabilities = Capabilities(one_transaction=False, atomic=False)
 
     def __init__(self, controller: Controller, switch: ModeledSwitch) -> None:
         self._controller, self._switch, self._room = controller, switch, controller.room
@@ -271,8 +271,8 @@ class ModeledClient:
     async def open(self) -> None:
         try:
             await self._ask(lambda: None)
-        except SwitchTimeoutError as error:
-            raise SwitchUnreachableError(f"optical switch {self._switch.name}: {error}") from error
+        except UnreachableError as error:
+            raise UnreachableError(f"optical switch {self._switch.name}: {error}") from error
 
     async def close(self) -> None:
         self._end("closed")
@@ -280,18 +280,19 @@ class ModeledClient:
     async def wait_closed(self) -> str:
         return await asyncio.shield(self._lost)
 
-    async def circuits(self) -> list[CircuitState]:
+    def subscribe(self, listener: Callable[[Notice], None]) -> None:
+        pass
+
+    async def read_circuits(self) -> list[CircuitReading]:
         there = await self._ask(lambda: sorted(self._switch.circuits.items()))
-        return [CircuitState(*pair, "steady") for pair in there]
+        return [CircuitReading(Circuit(*pair), CircuitState.CONNECTED) for pair in there]
 
-    async def connect(self, circuits: Sequence[Circuit]) -> None:
-        await self._change(tuple(circuits), ())
-
-    async def disconnect(self, circuits: Sequence[Circuit]) -> None:
-        await self._change((), tuple(circuits))
-
-    def alarms(self, message: Autonomous) -> list[Any]:
-        return []
+    async def apply(self, deletes: Sequence[Circuit], adds: Sequence[Circuit]) -> BatchResult:
+        try:
+            await self._change(tuple(adds), tuple(deletes))
+        except RefusedError as error:
+            return BatchResult(error=error)
+        return BatchResult()
 
     async def _change(self, connected: tuple[Circuit, ...], disconnected: tuple[Circuit, ...]) -> None:
         # The process may be stopped between the check of its lease and the write.
@@ -309,11 +310,11 @@ class ModeledClient:
 
     async def _ask(self, act: Act, latency: float | None = None) -> Any:
         if self._lost.done():
-            raise SessionLostError(self._lost.result())
+            raise UnreachableError(self._lost.result())
         answer: asyncio.Future[Any] = self._loop.create_future()
 
         def arrive() -> None:
-            found = outcome(act, CommandDeniedError)
+            found = outcome(act, RefusedError)
             self._to_us.send(lambda: self._receive(answer, found))
 
         self._to_switch.send(arrive, latency)
@@ -322,7 +323,7 @@ class ModeledClient:
                 return await answer
         except TimeoutError as error:
             self._end("it does not answer")
-            raise SwitchTimeoutError("no answer in time") from error
+            raise UnreachableError("no answer in time") from error
 
     def _receive(self, answer: asyncio.Future[Any], found: Future[Any]) -> None:
         def settle() -> None:

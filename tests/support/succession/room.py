@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,22 +57,21 @@ from blast_controller.succession import by_etcd as by_etcd_module
 from blast_controller.succession import candidate as candidate_module
 from blast_controller.succession import following as following_module
 from blast_controller.succession.by_etcd import EtcdSuccession, LeaderTerms
+from optical_switch.model import Circuit
 from tests.support.controller.core import make_fabric
 from tests.support.controller.modeled_etcd import ModeledConnection, ModeledEtcd, UnansweredError
 from tests.support.dice import SeededDice
 from tests.support.succession.devices import (
-    ModeledClient,
     ModeledServer,
     ModeledSession,
     ModeledSwitch,
+    ModeledSwitchSession,
     ModeledTor,
     Written,
 )
 from tests.support.succession.network import EtcdNetwork, Link, Members, between, outcome
 from tests.support.succession.scheduler import Process, Scheduler
 from tests.support.succession.threads import modules, overlay, waiting_future
-from tl1_driver.dialects import DIALECTS
-from tl1_driver.protocol.circuits import Circuit
 
 LEASE = 1
 RESTART_SECONDS = 0.4
@@ -321,7 +321,10 @@ class SimulatedDaemon(Daemon):
         self._compactor = Compactor(self._store, self._die)
         self._garbage = SimpleNamespace(start=lambda: None)
         self.runtime = Runtime(room.core(), self._store, self._die, observers=[ActivityLog()])
-        settings = [SwitchSettings(name, name, 0, DIALECTS["glimmerglass"]) for name in room.fabric.switches]
+        settings = [
+            SwitchSettings(name, "modeled", partial(ModeledSwitchSession, controller, room.switches[name]))
+            for name in room.fabric.switches
+        ]
         self._optical = OpticalExecutor(settings, self.runtime.post, self._die, self._may_write)
         self.gate = Gate(OPEN_POLICY, ROLES)
         self.handler = BlastHandler(self.runtime, "simulated", self._history, self.gate, self)
@@ -379,7 +382,6 @@ def simulated(room: Room) -> Iterator[None]:
         (by_etcd_module, "EtcdConnection", connection),
         (driver_module, "Server", server),
         (driver_module, "encode", lambda _, messages: messages),
-        (executor_module, "SwitchClient", lambda host, *_, **__: ModeledClient(controller(), room.switches[host])),
         (daemon_module, "_core", lambda config: config.room.core()),
         (daemon_module, "start_over", lambda: controller().replace()),
         (daemon_module, "os", overlay(os, _exit=lambda status: controller().replace(status))),

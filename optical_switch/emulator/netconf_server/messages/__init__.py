@@ -1,0 +1,1 @@
+"""Messages of NETCONF: framing, XML, and errors in replies. Start with `framing.py`."""
