@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from blast_api.ttypes import RequestFilter
 from blast_client.api.address import Address
 from blast_client.api.base_error import BlastError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from blast_api.ttypes import RequestFilter
 
 PAGE = 100
 """Requests per call of `list_requests`; a page of large groups fits in a frame."""
@@ -42,6 +45,9 @@ def filter_of(states: Sequence[int]) -> RequestFilter:
     """Return a filter on states; an empty list selects all. Raises InvalidArgumentError."""
     if isinstance(states, str) or not isinstance(states, Iterable):
         raise InvalidArgumentError(f"states must be a list such as [PartState.PENDING], not {states!r}")
+    # Programs that only handle the exceptions do not load the interface.
+    from blast_api.ttypes import RequestFilter
+
     return RequestFilter(states=list(states) or None)
 
 

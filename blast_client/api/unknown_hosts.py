@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
-from blast_api.ttypes import FabricStatus
 from blast_client.api.nearest import nearest
+
+if TYPE_CHECKING:
+    from blast_api.ttypes import FabricStatus
 
 CODE = "unknown_host"
 """Code of the rejection of a request with an unknown host."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 GROUP = "blast.commands"
 
+_WITHOUT_SEARCH = {"send": "blast_client.send.command"}
+"""Modules of commands that start without a search for entry points, which takes as long as sending a small file."""
 _FEW = 12
 """Names that still fit into a line or two."""
 
@@ -92,6 +94,12 @@ def _parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return a parser with only the commands that these arguments need: loading all is slower than most commands."""
     if not words or words[0].startswith("-"):
         return _outline()
+    if (place := _WITHOUT_SEARCH.get(words[0])) is not None:
+        from importlib import import_module
+
+        parser, subparsers = _new_parser()
+        import_module(place).register(subparsers)
+        return parser
     commands = entry_points(GROUP)
     named = [command for command in commands if command.name == words[0]]
     # An unknown name is misspelled; finding the nearest name needs no loaded command.

@@ -7,15 +7,10 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import wraps
 
-from thrift.Thrift import TApplicationException, TException
+from thrift.Thrift import TException
 
-from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, Rejected, TimedOut, UnknownRequest, Unsupported
 from blast_base.command_line import FAILED, WRONG_INPUT
-from blast_client.api.address import AddressError
 from blast_client.api.base_error import BlastError, InvalidArgumentError
-from blast_client.api.calls import AnswerTimeoutError, ClientClosedError, ControllerUnreachableError, TlsError
-from blast_client.api.errors import as_answer
-from blast_client.api.tls import CredentialsError
 from blast_client.cli.json_errors import ErrorLines
 from blast_transport.base.errors import EngineError, LocalProtocolError, SettingsError, TransportError, WrongInputError
 
@@ -41,6 +36,15 @@ _NOT_NOW = frozenset(
 
 def explain_failure(error: Exception) -> tuple[int, str]:
     """Return the exit status and the message for an exception of a client call."""
+    # Loading the interface of the controller takes longer than most commands that do not need it.
+    from thrift.Thrift import TApplicationException
+
+    from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, Rejected, TimedOut, UnknownRequest, Unsupported
+    from blast_client.api.address import AddressError
+    from blast_client.api.calls import AnswerTimeoutError, ClientClosedError, ControllerUnreachableError, TlsError
+    from blast_client.api.errors import as_answer
+    from blast_client.api.tls import CredentialsError
+
     match error:
         case Rejected():
             return FAILED if error.code in _NOT_NOW else WRONG_INPUT, str(as_answer(error))
@@ -77,7 +81,7 @@ def report_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], in
         except (TException, BlastError, TransportError) as error:
             status, sentence = explain_failure(error)
             if isinstance(sys.stderr, ErrorLines):
-                sys.stderr.code = error.code if isinstance(error, Rejected) else None
+                sys.stderr.code = getattr(error, "code", None)
             notes = getattr(error, "__notes__", ())
             sys.stderr.write(f"blast: {'; '.join([sentence.rstrip('.') if notes else sentence, *notes])}\n")
             return status

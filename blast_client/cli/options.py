@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blast_client.api.address import DEFAULT_ADDRESS, AddressError
-from blast_client.api.client import Client
 from blast_client.api.tls import TlsSettings, read_token
+
+if TYPE_CHECKING:
+    from blast_client.api.client import Client
 
 SYSTEM = "system"
 _OUTPUT = "Output"
@@ -76,6 +79,9 @@ def connect(arguments: argparse.Namespace, timeout: float = 10.0) -> Client:
     """
     if not arguments.controller:
         raise AddressError(_NO_CONTROLLER)
+    # Commands without a controller do not load it.
+    from blast_client.api.client import Client
+
     token = read_token(Path(arguments.token_file)) if arguments.token_file else None
     return Client(arguments.controller, timeout, tls=tls_settings(arguments), token=token)
 

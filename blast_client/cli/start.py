@@ -22,6 +22,9 @@ def main() -> int:
         return run(loaded=_keep_loaded)
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        # Python would search all loaded objects for garbage before it exits, which takes a fifth of a short command.
+        gc.freeze()
 
 
 def _keep_loaded() -> None:

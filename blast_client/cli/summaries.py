@@ -28,7 +28,7 @@ SUMMARIES = {
     "sim": "simulate multicasts at full size",
     "status": "show one request, or all that have not ended",
     "step-down": "hand leadership to a standby; light trees stay lit",
-    "tl1": "decode TL1 transcripts of optical switches",
+    "switch": "decode transcripts of optical switches, probe a switch",
     "top": "watch requests, light trees and free resources",
     "trees": "plan balanced multicast trees for a network",
     "withdraw": "withdraw a pending or active request",

@@ -15,14 +15,17 @@ from blast_client.send.option_values import AUTO, GIVEN, HOST_VARIABLE, NAMES, R
 from blast_client.send.receivers import Receiver, parse_receivers
 from blast_transport.base.engines import AUTO as AUTO_ENGINE
 from blast_transport.base.engines import ENGINES
+from blast_transport.wire.groups import parse_groups
 from blast_transport.wire.transports import TRANSPORTS, transport_named
 
 _DESCRIPTION = """\
 Send files, directories or standard input (-) to many hosts. Each host runs `blast agent`, or --ssh starts an agent.
 
-With --via auto the optical transport carries the data after the controller's grant, and a pipeline over the packet
-network before; the transport changes during the transfer. With --network, several trees replace the pipeline if the
-links of the packet network differ. Every receiver verifies the data before it renames the file to its final name.
+With --via auto the optical transport carries the data after the controller's grant, and the packet network before; the
+transport changes during the transfer. Over the packet network, a file of 16 MiB or more goes to several hosts by UDP
+multicast, at a rate that is fair to TCP; a pipeline serves hosts that multicast does not reach, and all other data.
+With --network, several trees replace both if the links of the packet network differ. Every receiver verifies the data
+before it renames the file to its final name.
 
 A directory is sent completely or not at all: files, modes (without setuid), times, and links to its own entries. An
 existing entry of the same name is kept, unless it is an empty directory.
@@ -35,6 +38,7 @@ examples:
   blast send a.bin b.bin --to h2,h3 --folder in               two files, each under its own name
   tar c data | blast send - --to h2,h3 --command unpack --via pipeline
   pg_dump db | blast send - --to h2,h3 --as db.sql --via pipeline
+  blast send model.bin --to h2,h3,h4 --via multicast --max-rate 500Mbit/s
   blast send model.bin --to b,c,d --via trees --network sites.json
   blast send model.bin --to node[1-64,70] --secret-file secret --failed-file failed
   blast send model.bin --hosts-file failed --secret-file secret
@@ -135,7 +139,9 @@ def add_transport(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="IP",
         help="address of this host on the optical path (default: its address on the route to the receivers)",
     )
-    transport.add_argument("--sealed", action="store_true", help="encryption of the optical transport (AES-256-GCM)")
+    transport.add_argument(
+        "--sealed", action="store_true", help="encryption of the data that is multicast (AES-256-GCM)"
+    )
     transport.add_argument(
         "--engine",
         choices=ENGINES,
@@ -158,6 +164,7 @@ def add_transport(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         type=checked(parse_node_timeout),
         help="time after which a silent node of a pipeline is dead, Kascade's timeout (200ms to 10s, default: 1s)",
     )
+    _add_multicast(transport)
     transport.add_argument(
         "--network",
         metavar="FILE",
@@ -177,6 +184,43 @@ def add_transport(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="time after which a pending request expires (default: none)",
     )
     return transport
+
+
+def _add_multicast(transport: argparse._ArgumentGroup) -> None:
+    transport.add_argument(
+        "--groups",
+        metavar="RANGE",
+        type=checked(parse_groups),
+        help="groups for the transport multicast, of which a transfer uses one; one of 232.0.0.0/8 or ff3x::/96 makes "
+        "memberships source-specific (default: 239.255.0.0/16, or ff15::b1a5:0:0/96)",
+    )
+    transport.add_argument(
+        "--multicast-address",
+        metavar="IP",
+        help="address of this host's interface for the transport multicast (default: that on the route to the "
+        "receivers)",
+    )
+    transport.add_argument(
+        "--hops",
+        metavar="N",
+        type=int,
+        default=1,
+        help="maximum links that a datagram of the transport multicast passes (default: 1, no router)",
+    )
+    transport.add_argument(
+        "--dscp",
+        metavar="N",
+        type=int,
+        default=0,
+        help="class of service of the transport multicast (0 to 63, default: 0)",
+    )
+    transport.add_argument(
+        "--max-rate",
+        metavar="RATE",
+        type=checked(parse_rate),
+        help="maximum rate of the transport multicast on the wire (default: none; congestion control adapts it to the "
+        "network)",
+    )
 
 
 def add_agents(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

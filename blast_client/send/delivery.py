@@ -1,8 +1,8 @@
 """Delivery of data to many hosts over the transport that finishes first: optical after a grant, packets otherwise.
 
-The transfer begins at once. The packet network (a pipeline or trees) carries it while the request is pending. After a
-grant the transfer changes to the optical path if it then finishes earlier, and back to packets when the grant ends or
-pauses, or the optical transport of the sender fails.
+The transfer begins at once. The packet network (multicast, a pipeline or trees) carries it while the request is
+pending. After a grant the transfer changes to the optical path if it then finishes earlier, and back to packets when
+the grant ends or pauses, or the optical transport of the sender fails.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ async def deliver(
 ) -> Delivered:
     """Send the data of a request to all of its receivers, over the optical path if that finishes earlier.
 
-    If there is no controller (None), or it does not answer or rejects the request, `packets` (a chain or trees) carries
-    all data. The request must not allow splitting: one transfer serves all receivers. Cancellation stops the transfer
-    and withdraws the request. Raises the exceptions of `carry`, and InvalidGrantError.
+    If there is no controller (None), or it does not answer or rejects the request, `packets` (multicast, a chain or
+    trees) carries all data. The request must not allow splitting: one transfer serves all receivers. Cancellation stops
+    the transfer and withdraws the request. Raises the exceptions of `carry`, and InvalidGrantError.
     """
     return await _Delivery(controller, request, carry, packets).run()
 

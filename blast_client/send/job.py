@@ -29,6 +29,8 @@ from blast_client.send.transfer import SendTransfer
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
+from blast_transport.transports.choices import UNLIMITED, MulticastChoice
+from blast_transport.wire.groups import GroupRange
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 from blast_transport.wire.transports import OPTICAL
 
@@ -155,6 +157,13 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         sender=arguments.sender,
         optical_address=arguments.optical_address,
         via=arguments.via,
+        multicast=MulticastChoice(
+            groups=arguments.groups or GroupRange(),
+            interface_address=arguments.multicast_address,
+            hops=arguments.hops,
+            dscp=arguments.dscp,
+            max_rate=arguments.max_rate or UNLIMITED,
+        ),
         order=arguments.order,
         slowest_rate=arguments.slowest,
         node_timeout=arguments.node_timeout or NODE_TIMEOUT,

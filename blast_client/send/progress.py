@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from blast_client.cli.terminal import columns
 from blast_client.cli.units import format_rate
 from blast_client.send.failures import failed_of, sentences
 from blast_client.send.node_sets import folded
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 Print = Callable[[dict[str, object]], None]
 
@@ -61,16 +62,7 @@ class _Bar:
 
     def __init__(self, size: int | None, name: str, receivers: int, before: str) -> None:
         self._receivers, self._before = receivers, before
-        self._bar = tqdm(
-            total=size,
-            desc=name,
-            unit="B",
-            unit_scale=True,
-            disable=not sys.stderr.isatty(),
-            file=sys.stderr,
-            # tqdm draws an empty bar on a terminal that reports no width.
-            ncols=columns(sys.stderr, 80),
-        )
+        self._bar = _terminal_bar(size, name) if sys.stderr.isatty() else None
 
     def __enter__(self) -> _Bar:
         return self
@@ -78,10 +70,12 @@ class _Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.close()
+        self._close()
 
     def report(self, progress: Progress) -> None:
         """Update the bar."""
+        if self._bar is None:
+            return
         self._bar.n = progress.slowest
         share = f"{progress.median / progress.bytes:.0%}" if progress.bytes else "-"
         words: dict[str, object] = {"via": progress.transport or "-", "median": share}
@@ -95,9 +89,11 @@ class _Bar:
 
     def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
         """Print a summary on standard output, and failed receivers on standard error."""
-        self._bar.close()
+        self._close()
         if refused:
             sys.stderr.write(f"blast: no optical path: {refused}\n")
+        for note in dict.fromkeys(note for result in results for note in result.notes):
+            sys.stderr.write(f"blast: {note}\n")
         failed = {**unreachable, **failed_of(results)}
         for hosts, reason in sentences(failed):
             have = "does not have" if hosts in failed else "do not have"
@@ -106,6 +102,18 @@ class _Bar:
         complete = [result for result in results if result.complete]
         have_it = sum(result.complete for result in complete)
         sys.stdout.write(f"{self._before}{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _terminal_bar(size: int | None, name: str) -> tqdm[NoReturn]:
+    # Its import searches the installed packages.
+    from tqdm import tqdm
+
+    # tqdm draws an empty bar on a terminal that reports no width.
+    return tqdm(total=size, desc=name, unit="B", unit_scale=True, file=sys.stderr, ncols=columns(sys.stderr, 80))
 
 
 def _report(complete: Sequence[ReceiverOutcome]) -> None:

@@ -6,7 +6,6 @@ import argparse
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from blast_client.send.option_values import STREAM
@@ -85,6 +84,8 @@ def names_stream(arguments: argparse.Namespace) -> bool:
     """
     if arguments.file != STREAM or arguments.name or arguments.command:
         return False
+    from datetime import UTC, datetime
+
     arguments.name = f"{_STREAM_NAME}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     return True
 

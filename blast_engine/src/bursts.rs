@@ -3,7 +3,9 @@
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use blast_blocks::{Cut, Ends, Fault, LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS, Pace, Schedule, Sent, Spot, Step};
+use blast_blocks::{
+    Cut, Ends, Fault, Groups, LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS, Pace, Schedule, Sent, Spot, Step,
+};
 use blast_boundary::with_all_lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -30,7 +32,7 @@ type Refused = Option<(i32, usize)>;
 /// `ends` are descriptors of a socket that is connected to the group, of the file, and of one that is readable when a
 /// call has to end; the caller keeps them open.
 #[pyclass(frozen, module = "blast_engine_native")]
-pub struct Bursts(Mutex<blast_blocks::Bursts>);
+pub struct Bursts(Cut, Mutex<blast_blocks::Bursts>);
 
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
 #[pymethods]
@@ -45,7 +47,7 @@ impl Bursts {
                 return Err(Fault::Program(format!("{size} bytes in {block_segments} segments of {segment_size}")));
             }
             let cut = Cut { size, segment_size, block_segments };
-            Ok(Bursts(Mutex::new(blast_blocks::Bursts::new(session, cut, offload))))
+            Ok(Bursts(cut, Mutex::new(blast_blocks::Bursts::new(session, cut, offload))))
         })
     }
 
@@ -91,6 +93,20 @@ impl Bursts {
         let sent = self.sending(py, ends, |bursts, ends| bursts.again(ends, &retransmissions))?;
         Ok((sent_counts(&sent), refused(&sent)))
     }
+
+    /// Send parity segments of a group of `blocks` blocks, (group, first, behind the last); return as `again` does.
+    fn parity(
+        &self,
+        py: Python<'_>,
+        ends: (RawFd, RawFd, RawFd),
+        blocks: usize,
+        parity: (u64, usize, usize),
+    ) -> PyResult<(SentCounts, Refused)> {
+        let (group, first, stop) = parity;
+        let groups = at_once(|| Groups::new(self.0, blocks))?;
+        let sent = self.sending(py, ends, |bursts, ends| bursts.parity(ends, groups, group, (first, stop)))?;
+        Ok((sent_counts(&sent), refused(&sent)))
+    }
 }
 
 impl Bursts {
@@ -109,7 +125,7 @@ impl Bursts {
 
     fn locked<T>(&self, work: impl FnOnce(&mut blast_blocks::Bursts) -> Result<T, Fault>) -> Result<T, Fault> {
         let broken = |_| Fault::Program("an earlier panic has left these bursts half sent".to_owned());
-        work(&mut *self.0.lock().map_err(broken)?)
+        work(&mut *self.1.lock().map_err(broken)?)
     }
 }
 

@@ -13,7 +13,7 @@ mod store;
 use pyo3::prelude::*;
 
 /// Version of this interface. It increases with every change of calls or their meaning; Python accepts only its own.
-const INTERFACE: u32 = 5;
+const INTERFACE: u32 = 7;
 
 #[pymodule]
 mod blast_engine_native {

@@ -1,10 +1,10 @@
 //! Reading of optical datagrams, for Python: one call reads available data without waiting.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use blast_blocks::{Expected, Fault, READS_FOR, Run, Stay};
+use blast_blocks::{Cut, Expected, Fault, Groups, READS_FOR, Recovery, Run, Stay};
 use blast_boundary::with_all_lent;
 use pyo3::prelude::*;
 
@@ -18,17 +18,29 @@ pub struct Light(Mutex<blast_blocks::Light>);
 
 #[pymethods]
 impl Light {
-    /// Reader of datagrams from `source`, an IPv4 address and a port; blocks have `segments` segments of `size` bytes;
-    /// `joined` is that of `blast_blocks::Light`.
+    /// Reader of datagrams from `source`, an IP address and a port; blocks have `segments` segments of `size` bytes;
+    /// `joined` is that of `blast_blocks::Light`. `coding`: (bytes of the file, blocks of a coding group), if the sender
+    /// sends parity segments.
     #[new]
-    #[pyo3(signature = (source, session, *, segments, size, joined))]
-    fn new(source: (String, u16), session: u32, segments: usize, size: usize, joined: bool) -> PyResult<Self> {
+    #[pyo3(signature = (source, session, *, segments, size, joined, coding))]
+    fn new(
+        source: (String, u16),
+        session: u32,
+        segments: usize,
+        size: usize,
+        joined: bool,
+        coding: Option<(u64, usize)>,
+    ) -> PyResult<Self> {
         at_once(|| {
             let (address, port) = source;
             let strange = |_| Fault::Program(format!("light from {address:?}"));
-            let source = SocketAddrV4::new(address.parse::<Ipv4Addr>().map_err(strange)?, port);
+            let source = SocketAddr::new(address.parse::<IpAddr>().map_err(strange)?, port);
             let expected = Expected { source, session, segment_size: size };
-            Ok(Light(Mutex::new(blast_blocks::Light::new(expected, segments, joined)?)))
+            let recovery = coding.map(|(file_size, blocks)| {
+                let cut = Cut { size: file_size, segment_size: size, block_segments: segments };
+                Groups::new(cut, blocks).map(Recovery::new)
+            });
+            Ok(Light(Mutex::new(blast_blocks::Light::new(expected, segments, joined, recovery.transpose()?)?)))
         })
     }
 

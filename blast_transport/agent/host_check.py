@@ -10,8 +10,8 @@ from blast_transport.base.errors import SettingsError, WrongInputError, sentence
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
+from blast_transport.datagrams.interface import check_optical_interface
 from blast_transport.store.targets.device_target import is_device
-from blast_transport.transports.optical.interface import interface_mtu
 
 
 def check_host(settings: Settings) -> Credentials:
@@ -24,7 +24,7 @@ def check_host(settings: Settings) -> Credentials:
         _check_command(command)
     if settings.agent.optical_address is not None:
         try:
-            interface_mtu(settings.agent.optical_address)
+            check_optical_interface(settings.agent.optical_address)
         except WrongInputError as error:
             raise SettingsError(f"agent.optical_address: {error}.") from error
     credentials = credentials_of(settings.access)

@@ -9,6 +9,7 @@ from blast_transport.agent.sessions import SessionFactory
 from blast_transport.base.errors import StoreError, UnsafeNameError
 from blast_transport.credentials.admission import AgentConnection
 from blast_transport.session.receiver_session import HostResources, ReceiverSession
+from blast_transport.session.registry import load_receivers
 from blast_transport.store.targets.command_target import CommandTarget
 from blast_transport.store.targets.device_target import DeviceTarget
 from blast_transport.store.targets.file_target import ANY_PRIVATE, FileRules, FileTarget
@@ -47,7 +48,8 @@ class Targets:
 
 
 def session_factory(surroundings: HostResources) -> SessionFactory:
-    """Return the function by which an agent creates the session of a Hello."""
+    """Return the function by which an agent creates the session of a Hello; load all transports, once."""
+    load_receivers()
 
     def make(connection: AgentConnection, hello: Hello) -> ReceiverSession:
         return ReceiverSession(connection.sock, hello, connection.peer, surroundings)

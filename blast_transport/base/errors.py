@@ -24,7 +24,7 @@ class SourceChangedError(LocalError):
 
 
 class LightPathError(LocalError):
-    """The optical interface of this host rejects datagrams."""
+    """An interface of this host rejects datagrams to a group."""
 
 
 class StoreError(LocalError):

@@ -32,8 +32,7 @@ class Moderation:
     """Measures the pace by what each reading finds, and lets `due` bytes gather, for `max_wait` seconds at the most."""
 
     def __init__(self, due: int, max_wait: float) -> None:
-        self._max_wait = max_wait
-        self._due = due
+        self.due, self.max_wait = due, max_wait
         self._read_at: float | None = None
         self._left = False
         # Averages of the time between two reads, and of the bytes found. Each counts alone: a read that follows another
@@ -43,18 +42,18 @@ class Moderation:
     @property
     def _gathers(self) -> float:
         """Return the seconds in which `due` bytes arrive."""
-        return self._due * self._seconds / self._bytes if self._bytes else 0.0
+        return self.due * self._seconds / self._bytes if self._bytes else 0.0
 
     def pause(self, now: float) -> float:
         """Return the seconds to wait until `due` bytes have arrived since the last read."""
         if self._read_at is None or self._left:
             return 0.0
-        seconds = min(self._read_at + self._gathers - now, self._max_wait)
+        seconds = min(self._read_at + self._gathers - now, self.max_wait)
         return seconds if seconds >= _MIN_SECONDS else 0.0
 
     def stay(self, until: float, segments: int, woken: tuple[int, int]) -> ReadWindow:
         """Return the time for which the next call may read, at this rate."""
-        return ReadWindow(until, segments, self._gathers, self._max_wait, woken)
+        return ReadWindow(until, segments, self._gathers, self.max_wait, woken)
 
     def read(self, count: int, now: float, *, left: bool = False) -> None:
         """Record a read of `count` bytes; `left`: more data is available, which is read without waiting."""

@@ -99,6 +99,7 @@ class TransferResult:
     super-packets if `offload`; `digest` is that of the whole, in hexadecimal, and `suite` its algorithm.
     `repaired_bytes` sums the repairs to all receivers, `shared_repairs` counts segments retransmitted for several
     receivers. `engine` read and digested at the sender. `hole_bytes` lie in holes of a sparse file, and were not sent.
+    `notes` are sentences about the network: why a transport was left, and the remedy.
     """
 
     file: str
@@ -115,6 +116,7 @@ class TransferResult:
     shared_repairs: int = 0
     engine: str = ""
     hole_bytes: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> int:

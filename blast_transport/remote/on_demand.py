@@ -27,11 +27,10 @@ from blast_transport.agent.settings import Settings, from_tables
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.credentials.authentication import MIN_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
+from blast_transport.datagrams.interface import check_optical_interface
 from blast_transport.remote.audit import client_description, record
 from blast_transport.remote.line import COMMAND
 from blast_transport.remote.place import tables_of
-from blast_transport.session.registry import load_receivers
-from blast_transport.transports.optical.interface import interface_mtu
 
 IDLE_SECONDS = 3600.0
 """Time without any connection after which the sender counts as lost, although standard input is open."""
@@ -59,7 +58,6 @@ def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
         check_host(order.settings)
         may = permissions_of(order.settings)
         record(f"for {client_description(os.environ)}, may {may}")
-        load_receivers()
         server = make_server(order.settings, order.secret, reporter)
     except TransportError as error:
         reporter.report("unusable", str(error), reason=str(error))
@@ -109,7 +107,7 @@ def address_of_ssh(environment: Mapping[str, str]) -> str | None:
     """Return the address that an SSH client has connected to (sshd(8)), if it belongs to an interface."""
     try:
         _, _, address, _ = environment.get("SSH_CONNECTION", "").split()
-        interface_mtu(address)
+        check_optical_interface(address)
     except (ValueError, WrongInputError):
         return None
     return address

@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
@@ -96,10 +97,9 @@ class ControlLinks:
         return len(self._lines)
 
     def own_address(self) -> str:
-        """Return this host's address on the packet network, as the receivers see it; empty if none is connected."""
-        for line in self._lines.values():
-            return str(line.socket.getsockname()[0])
-        return ""
+        """Return this host's address on the packet network, as most receivers see it; empty if none is connected."""
+        addresses = Counter(str(line.socket.getsockname()[0]) for line in self._lines.values())
+        return max(addresses, key=addresses.__getitem__, default="")
 
     def address(self, name: str) -> Address:
         """Return the address of this receiver."""

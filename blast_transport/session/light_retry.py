@@ -7,7 +7,6 @@ its light tree. Until the next try the data uses another transport, and the late
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice
 
@@ -17,14 +16,14 @@ _STEADY_SECONDS = 5.0
 """Seconds of transmission after which a failure counts as the first."""
 
 
-@dataclass(slots=True)
 class LightRetry:
     """State of the retries; `light`: the grant to use at the next try, None: none."""
 
-    light: OpticalChoice | None = None
-    _due: float | None = None
-    _failures: int = 0
-    _began: float = math.inf
+    def __init__(self) -> None:
+        self.light: OpticalChoice | None = None
+        self._due: float | None = None
+        self._failures = 0
+        self._began = math.inf
 
     def began(self, now: float) -> None:
         """Record that sending has begun, by any grant."""

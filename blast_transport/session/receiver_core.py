@@ -256,6 +256,9 @@ class ReceiverCore:
         if self._lit and tail > max(self._tail, self._passed[-1][1]):
             # The data may be slower than the heartbeat.
             self._tail, self._tail_at = tail, now
+        elif sent > self._credited and self._handled >= sent:
+            # The sender may wait for this at an end, which need not be where a credit is due.
+            self._credit(now)
 
     def end_of_data(self, end: EndOfData, now: float) -> None:
         """Handle the end of the data, which settles its size. Raise LocalProtocolError if it was already announced."""
@@ -352,6 +355,7 @@ class ReceiverCore:
             passed = self._passed[-1]
             self._ask(passed[1], self._tail, now)
             passed[1] = max(passed[1], self._tail)
+            self._credit(now)
         self._tail = 0
 
     def _pass(self, passed: list[int], segment: int, stop: int, now: float) -> None:

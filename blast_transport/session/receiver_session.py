@@ -25,6 +25,7 @@ from blast_transport.base.threads import start_thread
 from blast_transport.blocks.block_map import count_held
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
+from blast_transport.datagrams.interface import open_group_socket, receive_buffer
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import SessionVerdict
@@ -32,7 +33,6 @@ from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, R
 from blast_transport.session.registry import new_receiver
 from blast_transport.store.opening import open_assembly, open_store
 from blast_transport.store.targets.target import Target
-from blast_transport.transports.optical.interface import open_group_socket, receive_buffer
 from blast_transport.transports.receiving import (
     GroupOpener,
     ReceivingContext,
@@ -54,6 +54,7 @@ from blast_transport.wire.messages import (
     Readmitted,
     Ready,
     Repair,
+    TransportOrder,
     TransportReport,
 )
 from blast_transport.wire.transports import Traits
@@ -216,10 +217,14 @@ class ReceiverSession:
                 core.stored(now)
             case Heartbeat():
                 core.heartbeat(message.sent, now)
-            case Demoted():
-                core.demoted(now)
-            case Readmitted():
-                core.promoted(now)
+            case TransportOrder():
+                core.heartbeat(0, now)
+                if message.phase in self._transports:
+                    _, transport = self._transports[message.phase]
+                    transport.receive_order(message.body)
+                    self._take_events(transport)
+            case Demoted() | Readmitted():
+                (core.demoted if isinstance(message, Demoted) else core.promoted)(now)
             case EndOfData():
                 if self.hello.owner and message.digest == core.digest:
                     core.heartbeat(0, now)
@@ -261,7 +266,13 @@ class ReceiverSession:
     def _context(self) -> ReceivingContext:
         around = self._around
         return ReceivingContext(
-            self._assembly, around.connect, around.interface_address, around.open_group, self._wake, self._woken_at
+            self._assembly,
+            around.connect,
+            around.interface_address,
+            self._own_address(),
+            around.open_group,
+            self._wake,
+            self._woken_at,
         )
 
     def _enter(self, phase: Phase, transport: ReceivingTransport) -> None:
@@ -398,6 +409,7 @@ class ReceiverSession:
             max_rate=self._around.max_rate,
             early=self._store.target.in_order,
             phase=self._core.phase_number,
+            coding=self._core.assembly.decodes,
         )
 
     def _go_on(self, sock: socket.socket) -> None:
@@ -415,6 +427,11 @@ class ReceiverSession:
     def _wake(self) -> None:
         with suppress(OSError):
             self._wake_writer.send(b"\0")
+
+    def _own_address(self) -> str | None:
+        """Return the address of this host that the sender, or the leader of the rack, reaches."""
+        sock = self._link.connection.socket
+        return sock.getsockname()[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else None
 
     def _woken_at(self) -> tuple[int, int]:
         return self._wake_reader.fileno(), self._link.connection.socket.fileno()

@@ -27,5 +27,6 @@ class Renewals:
         self.due = max(now, self._last + self._gap)
 
     def began(self, now: float) -> None:
-        """Record that a phase has begun."""
-        self.due, self._last = None, now
+        """Record that a phase has begun, requested or not."""
+        self._last = now if self.due is not None else self._last
+        self.due = None

@@ -8,20 +8,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(FrozenRecord):
     """End the transfer, in one sentence."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Improve:
+class Improve(FrozenRecord):
     """Go on by this, if what is gone by now is of its kind."""
 
     choice: TransportChoice
@@ -68,6 +66,12 @@ class Route:
             if isinstance(self.otherwise, type(choice)):
                 self.otherwise = choice
             self._order(Improve(choice))
+
+    def replace(self, failed: TransportChoice, instead: TransportChoice) -> None:
+        """Use another choice instead of `otherwise` if that has failed, and would fail again."""
+        with self._lock:
+            if self.otherwise == failed:
+                self.otherwise = instead
 
     def start_optical(self, light: OpticalChoice) -> None:
         """Use a light tree, from now on or for longer."""

@@ -13,6 +13,8 @@ from blast_transport.base.errors import UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
+from blast_transport.datagrams.interface import check_group, interface_mtu
+from blast_transport.datagrams.pacing import check_rate
 from blast_transport.links.dialling import Address
 from blast_transport.links.racks import groups
 from blast_transport.session.control_links import ControlLinks
@@ -23,17 +25,17 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
 from blast_transport.store.files.file_names import checked_parts
 from blast_transport.store.files.holes import blocks_within
-from blast_transport.store.opening import open_reader
 from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.compiled_reader import open_reader
 from blast_transport.store.sources.source import Source, StreamSource, opened_file
-from blast_transport.transports.choices import OpticalChoice, Unicast
-from blast_transport.transports.optical.interface import check_group, interface_mtu
-from blast_transport.transports.optical.pacing import check_rate
+from blast_transport.transports.choices import MulticastChoice, OpticalChoice, Unicast
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.messages import FILE, FOLDER, MAX_HOLE_BLOCKS, MAX_HOLES, Hello
 
 _ETHERNET_MTU = 1500
 """Without jumbo frames, which an interface announces."""
+_LARGEST_FRAME = 9000
+"""Switches seldom carry longer frames; the interface of a loopback has a much larger MTU."""
 _OWNER_BYTES = 16
 """Drawn, so that no other session can use the connections of this one."""
 
@@ -54,7 +56,7 @@ class Sender:
         self._settings = settings or SenderSettings()
         self._suite = suite_named(self._settings.suite)
         check_engine(self._settings.engine)
-        self._segment_size = segment_size_for(self._mtu())
+        self._path_mtu = self._mtu()
         units = groups(self._names, self._settings.racks, self._settings.max_direct)
         self._links = ControlLinks(receivers, self._settings.dialer, units)
 
@@ -111,10 +113,10 @@ class Sender:
         `report` is called some times a second with the progress. Raises as `send` does.
         """
         self._check(route, destination)
-        hello = self._hello(source, destination)
         # An invitation that waits behind a flood of packets is late.
         self._links.expedite(by_light=isinstance(route.first, OpticalChoice))
         unreachable = self.connect()
+        hello = self._hello(source, destination, self._segment_size(route))
         now = time.monotonic()
         core = SenderCore(hello, self._names, now, self._settings.timings)
         for name, reason in unreachable.items():
@@ -147,6 +149,17 @@ class Sender:
             raise WrongInputError(f"an MTU of {mtu} bytes is more than the {own} of {address}")
         return mtu or own
 
+    def _segment_size(self, route: Route) -> int:
+        """Return the bytes of a block in a datagram, so that every transport of the route can send it."""
+        choices = [choice for choice in (route.first, route.otherwise) if isinstance(choice, MulticastChoice)]
+        if not choices or not self._links.open:
+            return segment_size_for(self._path_mtu)
+        address = choices[0].interface_address or self._links.own_address()
+        mtu = min(interface_mtu(address), _LARGEST_FRAME)
+        if self._settings.mtu or self._settings.interface_address:
+            mtu = min(mtu, self._path_mtu)
+        return segment_size_for(mtu, ipv6=":" in address)
+
     def _check(self, route: Route, destination: Destination) -> None:
         if isinstance(route.first, OpticalChoice):
             if self._settings.interface_address is None:
@@ -162,12 +175,12 @@ class Sender:
             except UnsafeNameError as error:
                 raise WrongInputError(f"{destination.name!r} cannot be sent under its name: {error}") from error
 
-    def _hello(self, source: Source, destination: Destination) -> Hello:
+    def _hello(self, source: Source, destination: Destination, segment_size: int) -> Hello:
         hello = Hello(
             session=secrets.randbits(32),
             size=None if isinstance(source, StreamSource) else source.size,
-            segment_size=self._segment_size,
-            block_segments=segments_for(self._segment_size),
+            segment_size=segment_size,
+            block_segments=segments_for(segment_size),
             suite=self._suite.name,
             kind=destination.kind,
             name=destination.name,
@@ -200,6 +213,7 @@ class Sender:
             offload=totals.offload,
             shared_repairs=core.shared_repairs,
             engine=reader.engine,
+            notes=tuple(totals.notes),
             hole_bytes=min(core.hole_blocks * core.layout.block_size, source.size or 0),
         )
 
@@ -211,7 +225,8 @@ def _outcome(name: str, peer: Peer, core: SenderCore) -> ReceiverOutcome:
         reason=peer.reason,
         repaired_bytes=peer.fin.repaired if peer.fin else 0,
         first_datagram=peer.fin.first_datagram if peer.fin else None,
-        demoted=peer.demoted,
+        # The cause in the network comes first: a receiver may have been slow afterwards, too.
+        demoted=peer.unreached or peer.demoted,
         refused=peer.fin.refused if peer.fin else 0,
         durable=peer.fin.durable if peer.fin else None,
         engine=peer.fin.engine if peer.fin and peer.fin.engine in ENGINES else "",

@@ -19,6 +19,7 @@ receiver. Messages collect in `outbox`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -32,7 +33,7 @@ from blast_transport.session.peers.stragglers import Stragglers
 from blast_transport.session.peers.timeouts import Timeouts
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sent_digests import SentDigests
-from blast_transport.transports.sending import Reached
+from blast_transport.transports.sending import ParityRun, Reached
 from blast_transport.wire.messages import (
     Abort,
     Credit,
@@ -49,7 +50,7 @@ from blast_transport.wire.messages import (
     Ready,
     TransportReport,
 )
-from blast_transport.wire.transports import Traits
+from blast_transport.wire.transports import MULTICAST, Traits
 
 _MAX_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
@@ -57,9 +58,9 @@ _MAX_REPAIRS = 4
 _MAX_UNANSWERED = 3
 """Maximum consecutive invitations that a receiver may answer by closing the connection."""
 
-_HINT_SECONDS = 0.1
 _STOPPED_SECONDS = 2.0
 """A heartbeat is due every second: a longer time between two ticks means that this host did not run."""
+_HINT_SECONDS = 0.1
 """Seconds for which the optical transport waits before the sender reports its position, and interval of later reports.
 """
 
@@ -217,6 +218,11 @@ class SenderCore:
             self.outbox.append((name, Demoted(self.hello.session)))
         self._limit = 0
 
+    def exclude_unreached(self, name: str, reason: str) -> None:
+        """Demote this receiver because the datagrams of the phase do not reach it."""
+        self.peers[name].unreached = reason
+        self.demote(name, reason)
+
     def quit(self, reason: str) -> None:
         """Abort the session."""
         for name, peer in self.peers.items():
@@ -226,13 +232,18 @@ class SenderCore:
 
     # ---------------------------------------------------------------------------------------------- transports
 
-    def begin_phase(self, phase: Phase, phase_of: Callable[[str], Phase | None], now: float) -> None:
-        """Continue by another transport; `phase_of` returns a receiver's own form, None: it receives no data by it."""
+    def begin_phase(
+        self, phase: Phase, phase_of: Callable[[str], Phase | None], now: float, group_blocks: int = 0
+    ) -> None:
+        """Continue by another transport; `phase_of` returns a receiver's own form, None: it receives no data by it.
+
+        The transport can send parity of groups of `group_blocks` blocks, if not 0.
+        """
         self.phase, self._phase_of, self._limit, self._dark = phase, phase_of, 0, False
         self.next_block = phase.first
         if phase.traits.windowed:
             self.window = phase.window
-        self._repairs.clear()
+        self._repairs.begin(group_blocks)
         if phase.traits.repairs_itself:
             for name, peer in self.peers.items():
                 if phase_of(name) is not None:
@@ -248,6 +259,25 @@ class SenderCore:
             if peer.demoted and caught_up and self._end is None and peer.readmission.spared and not self.limited(name):
                 self._promote(name, peer)
 
+    def unreached(self) -> list[str]:
+        """Return the receivers that datagrams did not reach, and that still need data and may join a chain."""
+        return [
+            name
+            for name, peer in self.peers.items()
+            if peer.unreached and peer.state is PeerState.READY and not self._holds_all(peer) and not self.limited(name)
+        ]
+
+    def first_complete(self) -> str | None:
+        """Return a receiver that holds all blocks, None if there is none."""
+        return next((name for name, peer in self.peers.items() if peer.active and self._holds_all(peer)), None)
+
+    def chain_unreached(self, names: Iterable[str]) -> None:
+        """Readmit these receivers: the next phase begins with the first block that one lacks."""
+        for name in names:
+            self._promote(name, self.peers[name])
+            self.peers[name].retransmits.clear()
+        self.fall_back()
+
     def pause(self) -> None:
         """Pause sending; until it resumes, repairs of demoted receivers delay no other receiver."""
         self._dark = True
@@ -262,15 +292,20 @@ class SenderCore:
         self._phase_of = _no_phase
 
     def rate_of(self, granted: float) -> float:
-        """Return the rate that all receivers accept, at most `granted` bits/s; demote receivers far below it."""
-        rate = granted
-        for name, peer in self.peers.items():
-            limit = peer.ready.max_rate if peer.active and peer.ready is not None else None
-            if limit and limit < _SLOWEST_SHARE * granted:
+        """Return the rate that all receivers accept, at most `granted` bits/s; demote receivers far below it.
+
+        The grant of multicast is no rate of the network: there, the receiver with the highest limit is the measure.
+        """
+        limits = {
+            name: min(granted, peer.ready.max_rate or math.inf)
+            for name, peer in self.peers.items()
+            if peer.active and peer.ready is not None
+        }
+        measure = max(limits.values(), default=granted) if self._by_multicast else granted
+        for name, limit in limits.items():
+            if limit < _SLOWEST_SHARE * measure:
                 self.demote(name, f"accepts at most {limit / 1e6:g} Mbit/s")
-            elif limit:
-                rate = min(rate, limit)
-        return rate
+        return min((limit for limit in limits.values() if limit >= _SLOWEST_SHARE * measure), default=granted)
 
     def limited(self, name: str) -> bool:
         """Return whether this receiver has a rate limit of its own."""
@@ -377,12 +412,31 @@ class SenderCore:
 
     # ----------------------------------------------------------------------------------------------- repairs
 
-    def take_shared_repair(self, now: float, gather: float) -> tuple[int, int] | None:
-        """Return (block, mask of segments) that several receivers miss, `gather` seconds after the first request.
+    def take_shared_repair(self, now: float, gather: float) -> tuple[int, int] | ParityRun | None:
+        """Return (block, mask of segments) that several receivers miss, or parity segments that repair their losses.
 
-        They are no longer outstanding. Return None if there is none yet.
+        The losses are no longer outstanding. Return None if there are none yet, `gather` seconds after the request.
         """
-        return self._repairs.take_shared(self.layout, now, gather)
+        return self._repairs.take_shared(self.layout, now, gather, self.next_block)
+
+    @property
+    def decodes(self) -> bool:
+        """Return whether all receivers that keep up can compute lost segments from parity segments.
+
+        A receiver that uses blocks in order cannot: its window may end before the group, which parity has to wait for.
+        """
+        active = [peer for peer in self.peers.values() if peer.active]
+        return not self.early and all(peer.ready is not None and peer.ready.coding for peer in active)
+
+    @property
+    def lacks_coding(self) -> bool:
+        """Return whether erasure coding would have helped, but the sender or a receiver that keeps up lacks it."""
+        several = sum(peer.lossy for peer in self.peers.values()) > 1
+        return several and self._by_multicast and not self._repairs.coded and not self.early and self.layout.known
+
+    @property
+    def _by_multicast(self) -> bool:
+        return self.phase is not None and self.phase.transport == MULTICAST
 
     @property
     def shared_repairs(self) -> int:
@@ -555,7 +609,9 @@ class SenderCore:
         if self.phase is None or answer.number != self.phase.number or peer.state is not PeerState.CHANGING_PHASE:
             return
         peer.move(PeerEvent.LISTENS)
-        if answer.reason:
+        if answer.reason and self._by.windowed:
+            self.exclude_unreached(name, answer.reason)
+        elif answer.reason:
             self.demote(name, answer.reason)
         self._limit = 0
 
@@ -639,6 +695,9 @@ class SenderCore:
     def _may_demote(self) -> bool:
         there = [peer for peer in self.peers.values() if not peer.over]
         return sum(bool(peer.demoted) for peer in there) + 1 <= max(1, _MAX_DEMOTED * len(there))
+
+    def _holds_all(self, peer: Peer) -> bool:
+        return peer.position >= self.layout.blocks
 
     def _others(self, peer: Peer) -> bool:
         return any(other.active for other in self.peers.values() if other is not peer)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from blast_transport.base.engines import AUTO
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.blocks.digests import BEST
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Dialer, dial
@@ -16,8 +17,7 @@ MAX_DIRECT = 100
 """Receivers that a sender keeps a connection to each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(FrozenRecord):
     """Destination of the data at each receiver: a `kind` of target (`wire.messages.KINDS`) and its `name`.
 
     A file goes below the receiver's `folder`; a command is one that the receiver's configuration knows by this name,

@@ -6,9 +6,10 @@ import math
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-from blast_transport.base.errors import LightPathError, RemoteProtocolError, WrongInputError
+from blast_transport.base.errors import LightPathError, RemoteProtocolError, WrongInputError, sentence
+from blast_transport.base.host_order import as_given, by_name
 from blast_transport.base.report import Progress
 from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.light_retry import LightRetry
@@ -20,19 +21,30 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import Source, StreamSource
-from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice, Unicast
+from blast_transport.transports.choices import (
+    Chain,
+    MulticastChoice,
+    OpticalChoice,
+    OpticalPause,
+    TransportChoice,
+    Unicast,
+)
 from blast_transport.transports.sending import (
     Digested,
     ForwardingMember,
     Granted,
+    OrderGiven,
+    ParityRun,
     PeerLost,
+    PeersUnreached,
     PhaseRequested,
+    RateChanged,
     SendingContext,
     SendingEvent,
     SendingTransport,
     Sent,
 )
-from blast_transport.wire.messages import Phase
+from blast_transport.wire.messages import FILE, FOLDER, Phase, TransportOrder
 from blast_transport.wire.transports import TRANSPORTS, Traits
 
 _IDLE_SECONDS = 1.0
@@ -47,18 +59,23 @@ _CREDITS_PER_WINDOW = 3
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
 _DIGESTED_AT_ONCE = 1 << 10
 """Blocks; the session serves its links in between."""
+_UNCODED = (
+    "several receivers lost datagrams, and erasure coding did not repair them: it needs the compiled engine at the "
+    "sender and at all receivers; install the package blast-engine there"
+)
 _AGAIN_SECONDS = 0.02
 """While a window is full: shorter pauses use CPU time, longer ones rate."""
 
 
-@dataclass(slots=True)
 class Totals:
-    """Totals of a transfer by transport; `transports` in the order of their start."""
+    """Totals of a transfer by transport; `transports` in the order of their start, `notes` on the network."""
 
-    began: float | None = None
-    datagrams: int = 0
-    offload: bool | None = None
-    transports: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.began: float | None = None
+        self.datagrams = 0
+        self.offload: bool | None = None
+        self.transports: list[str] = []
+        self.notes: list[str] = []
 
 
 class Transfer:
@@ -92,7 +109,9 @@ class Transfer:
         self._requested: TransportChoice | None = None
         # Receivers that the present transport serves.
         self._there: set[str] = set()
-        self._settled = False
+        self._settled = self._listening = False
+        # Until when a receiver that has all data is awaited, to send it to receivers that no datagram reached.
+        self._complete_by: float | None = None
         self._alone_since: float | None = None
         self._care_at = self._look_at = 0.0
 
@@ -134,11 +153,16 @@ class Transfer:
         """Let the transport do what it may; return the seconds until there is more."""
         core = self._core
         if self._traits.windowed:
+            if core.words:
+                self._pass_words(transport, now)
             transport.permit(core.permitted(now))
         for _ in range(transport.room(now)):
             if (shared := core.take_shared_repair(now, self._gather)) is None:
                 break
-            transport.retransmit(*shared)
+            if isinstance(shared, ParityRun):
+                transport.send_parity(shared)
+            else:
+                transport.retransmit(*shared)
         transport.stay(self._care_at)
         wait = transport.work(now)
         self._take_events(transport)
@@ -177,14 +201,27 @@ class Transfer:
                 self._reader.note(first, digests)
             case PeerLost(name, reason):
                 core.demote(name, reason)
-            case PhaseRequested(choice) if transport is self._transport:
-                self._requested = choice
+            case PeersUnreached(names, reason):
+                for name in names:
+                    core.exclude_unreached(name, reason)
+            case PhaseRequested(choice, note) if transport is self._transport:
+                self._requested = choice or self._alternative or Chain()
+                if choice is None:
+                    self._route.replace(self._choice, self._requested)
+                self.totals.notes += [note] if note else []
                 self._renewals.ask(core.needed, time.monotonic())
+            case OrderGiven(name, body):
+                core.outbox.append((name, TransportOrder(core.hello.session, self._phases, body)))
             case Granted(rate):
                 transport.pace(core.rate_of(rate))
-                # About the time of a window: by then all receivers with the same loss have reported it.
-                window = core.window * core.layout.block_size * 8 / rate
-                self._gather = min(max(window, _SHORTEST_GATHER), _LONGEST_GATHER)
+                self._gather_for(rate)
+            case RateChanged(rate):
+                self._gather_for(rate)
+
+    def _gather_for(self, rate: float) -> None:
+        # About the time of a window: by then all receivers with the same loss have reported it.
+        window = self._core.window * self._core.layout.block_size * 8 / rate
+        self._gather = min(max(window, _SHORTEST_GATHER), _LONGEST_GATHER)
 
     def _care(self, now: float, source: Source) -> None:
         """Do all due work and check all receivers; in an optical phase not for every burst."""
@@ -262,11 +299,44 @@ class Transfer:
 
         Raises `error` if there is none.
         """
-        light, otherwise = self._choice, self._route.otherwise
-        if otherwise is None or not isinstance(light, OpticalChoice):
+        choice, otherwise = self._choice, self._alternative
+        if otherwise is None or not isinstance(choice, OpticalChoice | MulticastChoice):
             raise error
         self._go(otherwise)
-        self._note_failure(light, error, time.monotonic())
+        if isinstance(choice, OpticalChoice):
+            self._note_failure(choice, error, time.monotonic())
+        else:
+            self._route.replace(choice, otherwise)
+            self.totals.notes.append(sentence(error))
+
+    @property
+    def _alternative(self) -> TransportChoice | None:
+        """Return the transport for a failure of the present one, None if there is none."""
+        choice = self._choice
+        return choice.otherwise if isinstance(choice, MulticastChoice) else self._route.otherwise
+
+    def _chain_unreached(self, now: float) -> bool:
+        """Continue with a pipeline for receivers that no datagram reached; return whether there are any.
+
+        A receiver that has all data is its first node, so the sender sends nothing twice; it is awaited for a time.
+        """
+        core, choice = self._core, self._choice
+        if not isinstance(choice, MulticastChoice) or not core.layout.known or not (names := core.unreached()):
+            return False
+        # Only a file can be read again by the receiver that has stored it.
+        forwards = core.hello.kind in (FILE, FOLDER) and bool(core.reached())
+        first = core.first_complete() if forwards else None
+        if forwards and first is None:
+            if self._complete_by is None:
+                self._complete_by = now + self._settings.timings.stall
+                core.report_sent()
+            if now < self._complete_by:
+                return True
+        chain = choice.otherwise if isinstance(choice.otherwise, Chain) else Chain()
+        order = [*([] if first is None else [first]), *as_given(names, chain.order or by_name(names))]
+        self._go(replace(chain, order=tuple(order), without=frozenset(core.peers.keys() - set(order))))
+        core.chain_unreached(names)
+        return True
 
     def _try_again(self, light: OpticalChoice, now: float) -> None:
         """Retry the light tree that failed before; if it cannot begin, the data continues as it does."""
@@ -345,6 +415,10 @@ class Transfer:
     def _advance(self, transport: SendingTransport, now: float) -> float:
         if self.totals.began is None:
             self.totals.began = now
+        if not self._listening:
+            # All listen from now on.
+            self._listening = True
+            transport.look(self._core.reached(), now)
         self._pass_words(transport, now)
         self._take_events(transport)
         if self._requested is not None and self._renewals.due is not None:
@@ -364,6 +438,8 @@ class Transfer:
             self._go(Unicast())
             self._core.fall_back()
             return 0
+        if self._chain_unreached(now):
+            return _AGAIN_SECONDS if self._transport is not None else 0
         return self._end(now)
 
     def _end(self, now: float) -> float:
@@ -377,6 +453,8 @@ class Transfer:
             # Its size is known before all of it is there.
             return _AGAIN_SECONDS
         self._route.reached = size
+        if core.lacks_coding and not self._reader.sealed:
+            self.totals.notes.append(_UNCODED)
         # Checked before receivers get the digest of the whole, so that none accepts a mixture of two versions.
         reader.source.check_unchanged()
         core.end_of_data(size, reader.whole(core.table()), now)
@@ -390,14 +468,15 @@ class Transfer:
         self._renewals.began(now)
         # An optical phase reaches any number of listeners.
         self._there = set() if phase.traits.windowed else {name for name, peer in core.peers.items() if peer.active}
-        self._phases, self._transport = phase.number, transport
+        self._phases, self._transport, self._listening = phase.number, transport, False
+        self._complete_by = None
         if isinstance(choice, OpticalChoice):
             self._retry.began(now)
             self._route.broken = ""
         self._traits = phase.traits
         self.totals.transports.append(choice.transport)
         self._links.expedite(by_light=phase.traits.windowed)
-        core.begin_phase(phase, transport.phase, now)
+        core.begin_phase(phase, transport.phase, now, transport.group_blocks)
 
     def _make(self, choice: TransportChoice) -> tuple[Phase, SendingTransport]:
         """Create the next phase and its transport. Raise WrongInputError, LightPathError."""
@@ -458,6 +537,7 @@ class Transfer:
             interface_address=settings.interface_address,
             dial=settings.dialer,
             credentials=settings.credentials,
+            decodes=core.decodes,
             wake=self._links.wake,
             woken=self._links.woken,
         )

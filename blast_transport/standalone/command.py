@@ -25,11 +25,12 @@ from blast_transport.session.registry import default_choice
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.transports.choices import Chain, OpticalChoice, TransportChoice
+from blast_transport.transports.choices import Chain, MulticastChoice, OpticalChoice, TransportChoice
 from blast_transport.transports.plan_file import read_plan
-from blast_transport.wire.transports import OPTICAL, PIPELINE, TRANSPORTS, TREES, transport_named
+from blast_transport.wire.transports import MULTICAST, OPTICAL, PIPELINE, TRANSPORTS, TREES, transport_named
 
 ALL, NONE, WRONG_INPUT, SOME, INTERRUPTED = 0, 1, 2, 3, 130
+_HELP_COLUMNS = 100
 
 _EXAMPLES = """examples:
   python -m blast_transport receive --listen 10.0.0.2:7000 --interface-address 10.1.0.2 --directory incoming \\
@@ -37,6 +38,12 @@ _EXAMPLES = """examples:
   python -m blast_transport send FILE --to h2=10.0.0.2:7000,h3=10.0.0.3:7000 --group 239.1.1.1 --port 5000 \\
       --rate-mbps 100 --interface-address 10.1.0.1 --secret-file secret
 """
+
+
+class _FixedWidthHelp(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        # Without a width argparse imports shutil, and with it all compression modules.
+        super().__init__(prog, width=_HELP_COLUMNS)
 
 
 class _StandaloneParser(argparse.ArgumentParser):
@@ -62,11 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = _StandaloneParser(prog="blast_transport", description=__doc__, epilog=_EXAMPLES, formatter_class=formatter)
+    parser = _StandaloneParser(
+        prog="blast_transport", description=__doc__, epilog=_EXAMPLES, formatter_class=_FixedWidthHelp
+    )
     commands = parser.add_subparsers(required=True, metavar="send|receive")
 
-    receive = commands.add_parser("receive", help="receive files until SIGINT or SIGTERM")
+    receive = commands.add_parser(
+        "receive", help="receive files until SIGINT or SIGTERM", formatter_class=_FixedWidthHelp
+    )
     receive.add_argument(
         "--listen", required=True, type=_listening, metavar="IP:PORT", help="address on the packet network"
     )
@@ -80,12 +90,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     receive.set_defaults(run=_receive)
 
-    send = commands.add_parser("send", help="send a file to receivers")
+    send = commands.add_parser("send", help="send a file to receivers", formatter_class=_FixedWidthHelp)
     send.add_argument("file", type=Path, help="file to send")
     send.add_argument("--to", required=True, type=_receivers, metavar="NAME=IP:PORT,...", help="receivers")
     send.add_argument("--group", metavar="IP", help="granted multicast group")
     send.add_argument("--port", type=int, help="granted UDP port")
-    send.add_argument("--rate-mbps", type=float, help="granted rate on the wire, in Mbit/s")
+    send.add_argument("--rate-mbps", type=float, help="granted or, with multicast, maximum rate on the wire, in Mbit/s")
     send.add_argument("--mtu", type=int, help="maximum IP packet size in bytes (default: MTU of the interface)")
     send.add_argument(
         "--repeat",
@@ -185,6 +195,8 @@ def _secret(options: argparse.Namespace) -> SharedSecret | None:
 def _way(options: argparse.Namespace) -> TransportChoice:
     if options.transport == OPTICAL:
         return OpticalChoice(options.group, options.port, options.rate_mbps * 1e6)
+    if options.transport == MULTICAST and options.rate_mbps is not None:
+        return MulticastChoice(max_rate=options.rate_mbps * 1e6)
     if options.transport == PIPELINE:
         order = tuple(name for name, _, _ in options.to) if options.as_given else None
         return Chain(order, options.slowest_mbps * 1e6)

@@ -20,10 +20,10 @@ from blast_transport.base.errors import CannotListenError, WrongInputError
 from blast_transport.base.report import Listening, ReceiverEvent
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
+from blast_transport.datagrams.interface import check_optical_interface, open_group_socket
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import HostResources
-from blast_transport.transports.optical.interface import interface_mtu, open_group_socket
 from blast_transport.transports.receiving import GroupOpener
 
 
@@ -59,7 +59,7 @@ class Receiver:
         if not settings.directory.is_dir():
             raise WrongInputError(f"{settings.directory} is not a directory; create it first")
         if settings.interface_address is not None:
-            interface_mtu(settings.interface_address)
+            check_optical_interface(settings.interface_address)
         endpoint, credentials = Endpoint(*settings.listen), settings.credentials
         if credentials is None and not endpoint.is_loopback:
             raise WrongInputError(

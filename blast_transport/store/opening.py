@@ -1,4 +1,4 @@
-"""Which store and assembly a receiver gets, and which reader a sender: by their engine, and by what it can do."""
+"""Which store and assembly a receiver gets: by the engine, and by what it can do."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.compiled_assembly import CompiledAssembly
 from blast_transport.store.blocks.compiled_store import CompiledStore
 from blast_transport.store.blocks.store import SessionStore
-from blast_transport.store.sources.block_reader import BlockReader
-from blast_transport.store.sources.compiled_reader import CompiledReader
-from blast_transport.store.sources.source import Source
+from blast_transport.store.sources.compiled_reader import COMPILED_SUITE
 from blast_transport.store.targets.file_target import FileTarget
 from blast_transport.store.targets.target import Target
-
-_COMPILED_SUITE = "blake3"
 
 
 def _nothing() -> None:
@@ -42,7 +38,7 @@ def open_store(  # noqa: PLR0913, PLR0917 - a store's, and the engine
     Raise WrongInputError, StoreError.
     """
     native = compiled(engine)
-    if native is None or suite.name != _COMPILED_SUITE or not isinstance(target, FileTarget):
+    if native is None or suite.name != COMPILED_SUITE or not isinstance(target, FileTarget):
         return SessionStore(layout, suite, target, checked, holes)
     return CompiledStore(native, layout, suite, target, checked, holes)
 
@@ -52,18 +48,3 @@ def open_assembly(store: BlockStore, sealer: Sealer | None) -> BlockAssembly:
     if isinstance(store, CompiledStore) and sealer is None:
         return CompiledAssembly(store)
     return Assembly(store, sealer)
-
-
-def open_reader(  # noqa: PLR0913, PLR0917 - a reader's, and the engine
-    engine: str,
-    source: Source,
-    layout: BlockLayout,
-    suite: Suite,
-    sealer: Sealer | None,
-    holes: Iterable[Range] = (),
-) -> BlockReader:
-    """Open a reader by this engine; Python reads sources other than files. Raise WrongInputError."""
-    native = compiled(engine)
-    if native is None or suite.name != _COMPILED_SUITE or source.descriptor is None:
-        return BlockReader(source, layout, suite, sealer, holes)
-    return CompiledReader(native, source, layout, suite, sealer, holes)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from blast_transport.base.errors import WrongInputError
 from blast_transport.links.dialling import SOURCE
 from blast_transport.transports.sight import PhaseMeasurement
+from blast_transport.wire.groups import GroupRange
 from blast_transport.wire.pipeline_bounds import (
     LARGEST_BUFFER,
     LONGEST_TIMEOUT,
@@ -17,11 +18,18 @@ from blast_transport.wire.pipeline_bounds import (
     SHORTEST_TIMEOUT,
     SMALLEST_BUFFER,
 )
-from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST
+from blast_transport.wire.transports import MULTICAST, OPTICAL, PIPELINE, TREES, UNICAST
 
 QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.002
 """Default of the smallest queue on a path: the window never exceeds it. Faster ports have larger queues, and the window
 has to hold the data that arrives while a credit passes through two programs, about a millisecond."""
+
+MULTICAST_PORT = 9096
+"""UDP port of multicast data: a fixed one, for firewalls."""
+UNLIMITED = 1e12
+"""Bits/s that no interface has."""
+_MAX_HOPS, _MAX_DSCP = 255, 63
+"""Fields of 8 bits (RFC 791, section 3.1) and of 6 bits (RFC 2474, section 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,34 @@ class OpticalChoice(TransportChoice):
 @dataclass(frozen=True, slots=True)
 class OpticalPause(TransportChoice):
     """Pause until the next grant; receivers keep their data, and repairs continue."""
+
+
+@dataclass(frozen=True, slots=True)
+class MulticastChoice(TransportChoice):
+    """Multicast over the packet network, to a group out of `groups`, by UDP `port`.
+
+    `interface_address`: of the sender's interface, None for the one by which the receivers are reached. Datagrams pass
+    at most `hops - 1` routers and have the class of service `dscp`. `max_rate` limits the rate on the wire, in bits/s.
+    `otherwise` serves receivers that no group reaches, None: the default pipeline, for a failure of the interface none.
+    `avoided` are groups on which earlier phases of the transfer found other senders. Raises WrongInputError for a
+    value out of range.
+    """
+
+    transport: ClassVar[str] = MULTICAST
+    groups: GroupRange = field(default_factory=GroupRange)
+    port: int = MULTICAST_PORT
+    interface_address: str | None = None
+    hops: int = 1
+    dscp: int = 0
+    max_rate: float = UNLIMITED
+    otherwise: TransportChoice | None = None
+    avoided: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.hops <= _MAX_HOPS:
+            raise WrongInputError(f"a datagram passes from 1 to {_MAX_HOPS} links, not {self.hops}")
+        if not 0 <= self.dscp <= _MAX_DSCP:
+            raise WrongInputError(f"a class of service (DSCP) is from 0 to {_MAX_DSCP}, not {self.dscp}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.links.dialling import Dialer
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.wire.joining import Join
 
-GroupOpener = Callable[[str, str, int], socket.socket]
-"""(interface address, group, port) -> a non-blocking socket that has joined."""
+
+class GroupOpener(Protocol):
+    """Function that opens a non-blocking socket that has joined a group, if given for one source only."""
+
+    def __call__(self, interface_address: str, group: str, port: int, source: str | None = None, /) -> socket.socket:
+        """Open it. Raises OSError, WrongInputError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +63,15 @@ TransportEvent = SegmentsArrived | BlocksStored | StoreLost | StatusReport
 class ReceivingContext:
     """Resources of a transport: destination of the blocks, and connections to others.
 
-    `interface_address`: of this host on the optical network, None without one. `wake` notifies the session of events,
+    `interface_address`: of this host on the optical network, None without one; `own_address`: on the packet network, as
+    the sender sees it. `wake` notifies the session of events,
     from any thread. `woken` returns two descriptors, one of which is readable when the session has other work.
     """
 
     assembly: BlockAssembly
     dial: Dialer
     interface_address: str | None
+    own_address: str | None
     open_group: GroupOpener
     wake: Callable[[], None]
     woken: Callable[[], tuple[int, int]]
@@ -93,6 +101,10 @@ class ReceivingTransport:
 
     def permit(self, stop: int) -> None:
         """Accept only segments before `stop`; later ones cannot have been sent yet."""
+
+    def receive_order(self, body: bytes) -> None:
+        """Handle an order of the counterpart at the sender. Raise RemoteProtocolError."""
+        raise RemoteProtocolError("the transport expects no orders")
 
     def join(self, sock: socket.socket, join: Join) -> None:
         """Take over a neighbor's connection. Raise RemoteProtocolError if none is expected."""

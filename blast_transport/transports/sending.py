@@ -27,6 +27,13 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
+class RateChanged:
+    """The transport now sends at about `rate` bits/s, by its own decision."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """All blocks before `stop` have left, or need not."""
 
@@ -50,13 +57,41 @@ class PeerLost:
 
 
 @dataclass(frozen=True, slots=True)
+class PeersUnreached:
+    """The datagrams of the phase do not reach these receivers: they get the data afterwards, from a receiver."""
+
+    names: frozenset[str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseRequested:
-    """The transport cannot continue for all receivers: another phase by this choice is needed."""
+    """The transport cannot continue for all receivers: another phase by this choice is needed.
 
-    choice: TransportChoice
+    None: by the alternative of the present one. `note` states the reason in the result.
+    """
+
+    choice: TransportChoice | None
+    note: str = ""
 
 
-SendingEvent = Granted | Sent | Digested | PeerLost | PhaseRequested
+@dataclass(frozen=True, slots=True)
+class OrderGiven:
+    """An order of the transport to its counterpart at this receiver."""
+
+    name: str
+    body: bytes
+
+
+SendingEvent = OrderGiven | Granted | RateChanged | Sent | Digested | PeerLost | PeersUnreached | PhaseRequested
+
+
+class ParityRun(NamedTuple):
+    """The parity segments from `first` to before `stop` of a coding group."""
+
+    group: int
+    first: int
+    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +117,7 @@ class SendingContext:
     any rate. `own_address`: of this host on the packet network as the receivers see it, `interface_address`: on the
     optical network, None without one. `dial` connects to receivers, and `credentials` authenticate this host to
     connecting nodes. `wake` notifies the session of events, from any thread; the descriptor `woken` is then readable.
+    `decodes`: all receivers that keep up can compute lost segments from parity segments.
     """
 
     reader: BlockReader
@@ -93,6 +129,7 @@ class SendingContext:
     credentials: Credentials
     wake: Callable[[], None]
     woken: int
+    decodes: bool = False
 
 
 class SendingTransport:
@@ -100,12 +137,14 @@ class SendingTransport:
 
     Only the session's thread calls its methods; they do not wait, except for `work` within the limits of `stay`.
     `over`: it is done: every block has left by it or an earlier transport, or it has failed. `datagrams` counts sent
-    datagrams; `offload`: whether as super-packets, None before the first.
+    datagrams; `offload`: whether as super-packets, None before the first. `group_blocks`: blocks of a coding group, 0:
+    it sends no parity segments.
     """
 
     over = False
     datagrams = 0
     offload: bool | None = None
+    group_blocks = 0
 
     def __init__(self, phase: Phase) -> None:
         self._phase = phase
@@ -130,6 +169,9 @@ class SendingTransport:
 
     def retransmit(self, block: int, mask: int) -> None:
         """Retransmit these segments of the block, a bit for each, to all receivers."""
+
+    def send_parity(self, parity: ParityRun) -> None:
+        """Send parity segments to all receivers, in a phase with coding groups."""
 
     def stay(self, until: float) -> None:
         """Let the next `work` last until then: the session has nothing else to do, unless it is woken."""

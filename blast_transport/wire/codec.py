@@ -32,17 +32,18 @@ from blast_transport.wire.messages import (
     Readmitted,
     Ready,
     Repair,
+    TransportOrder,
     TransportReport,
 )
 
-VERSION = 8
+VERSION = 9
 """Of all messages; a receiver rejects another one."""
 DIGESTS_PER_MESSAGE = 1024
 """16 KiB, so that a message delays no other one for long."""
 RANGES_PER_NACK = 1024
 """A receiver that lacks more requests the rest later."""
 WORD_BYTES = 1 << 14
-"""Limit of a report of a transport, whose content only that transport knows."""
+"""Limit of a report or an order of a transport, whose content only that transport knows."""
 PIECES_PER_REPAIR = 2 * MAX_SEGMENTS
 REPAIR_BYTES = MAX_SEGMENTS * LARGEST_SEGMENT
 _JSON_BYTES = 1 << 20
@@ -158,13 +159,13 @@ def _decode_heartbeat(body: bytes) -> Heartbeat:
     return Heartbeat(*_NUMBER.unpack(body))
 
 
-def _encode_word(word: TransportReport) -> bytes:
+def _encode_word(word: TransportReport | TransportOrder) -> bytes:
     return _WORD.pack(word.session, word.phase) + word.body
 
 
-def _decode_word(body: bytes) -> TransportReport:
+def _decode_word(kind: Callable[[int, int, bytes], M], body: bytes) -> M:
     session, phase = _WORD.unpack_from(body)
-    return TransportReport(session, phase, body[_WORD.size :])
+    return kind(session, phase, body[_WORD.size :])
 
 
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
@@ -187,7 +188,8 @@ _FORMS: dict[int, MessageForm[Message]] = {
     12: _json(Abort),
     13: _json(Readmitted),
     14: _json(Demoted),
-    15: MessageForm(TransportReport, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
+    15: MessageForm(TransportReport, _encode_word, partial(_decode_word, TransportReport), _WORD.size + WORD_BYTES),
+    16: MessageForm(TransportOrder, _encode_word, partial(_decode_word, TransportOrder), _WORD.size + WORD_BYTES),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 LARGEST_BODY = max(form.largest for form in _FORMS.values())

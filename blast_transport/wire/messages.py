@@ -4,7 +4,7 @@ Every message carries its session, so that a late message of an older session is
 receiver answers Ready. Phases follow: Phase names the transport and its first block, PhaseReady confirms that the
 receiver listens. Digests carry the sender's digest table in pieces. Credit reports how far the receiver has written,
 and thereby its progress; Nack requests segments, Repair carries them. EndOfData follows the last block, Fin carries the
-receiver's verdict. TransportReport belongs to a transport. Abort ends a session early.
+receiver's verdict. TransportReport and TransportOrder belong to a transport. Abort ends a session early.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Ready:
     `held`: ranges of blocks that it has already. `receive_buffer`: bytes of its optical socket's receive buffer.
     `offload`: whether it accepts super-packets. `max_rate`: limit in bits/s, None for no limit. `early`: it needs the
     digest of a block before it can use the block. `phase`: the current phase, if the sender has reconnected.
+    `coding`: it can compute lost segments from parity segments.
     """
 
     session: int
@@ -99,6 +100,7 @@ class Ready:
     max_rate: float | None = None
     early: bool = False
     phase: int = 0
+    coding: bool = False
 
     def check(self) -> None:
         """Raise RemoteProtocolError if the requested rate is too low."""
@@ -258,6 +260,15 @@ class TransportReport:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class TransportOrder:
+    """Message from the transport of phase `phase` at the sender to its counterpart at a receiver."""
+
+    session: int
+    phase: int
+    body: bytes
+
+
 Message = (
     Hello
     | Ready
@@ -274,4 +285,5 @@ Message = (
     | Demoted
     | Readmitted
     | TransportReport
+    | TransportOrder
 )

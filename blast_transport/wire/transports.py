@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OPTICAL, PIPELINE, TREES, UNICAST = "optical", "pipeline", "trees", "unicast"
+OPTICAL, MULTICAST, PIPELINE = "optical", "multicast", "pipeline"
+TREES, UNICAST = "trees", "unicast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ def _classes(name: str, choice: str) -> tuple[str, str, str]:
 
 TRANSPORTS: dict[str, Traits] = {
     OPTICAL: Traits(*_classes(OPTICAL, "OpticalChoice"), windowed=True, shared_repair=True),
+    MULTICAST: Traits(*_classes(MULTICAST, "MulticastChoice"), windowed=True, shared_repair=True),
     PIPELINE: Traits(*_classes(PIPELINE, "Chain"), repairs_itself=True),
     TREES: Traits(*_classes(TREES, "Trees"), repairs_itself=True),
     UNICAST: Traits(*_classes(UNICAST, "Unicast")[:2], apart=True),

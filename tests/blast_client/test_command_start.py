@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.cli.command import build_parser, main
+from blast_client.cli.command import _WITHOUT_SEARCH, build_parser, main
 from blast_client.cli.summaries import SUMMARIES
 from blast_client.cli.version import VERSION
 from tests.support.declared_commands import declared_commands
@@ -46,6 +46,22 @@ def test_version_and_help_load_few_modules(words: tuple[str, ...]) -> None:
     assert HEAVY.isdisjoint(loaded), HEAVY.intersection(loaded)
     assert len(loaded) <= MAX_MODULES + ("--version" in words) * ENGINES_MODULES, loaded
     assert done.returncode == (0 if words else 2)
+
+
+def test_send_without_controller_loads_neither_its_interface_nor_metadata_of_packages() -> None:
+    code = (
+        "import sys; before = set(sys.modules);"
+        "import blast_client.cli.command, blast_client.send.command, blast_client.send.job;"
+        "print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    unneeded = {"blast_api", "blast_client.trees.guide", "blast_transport.measuring", "importlib.metadata", "tqdm"}
+    assert unneeded.isdisjoint(done.stdout.split())
+
+
+def test_commands_without_search_are_those_of_entry_points() -> None:
+    declared = {entry_point.name: entry_point.value for entry_point in declared_commands()}
+    assert {name: f"{module}:register" for name, module in _WITHOUT_SEARCH.items()}.items() <= declared.items()
 
 
 def test_software_record_loads_no_numpy() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_base.endpoint import MAX_PORT, Endpoint, parse_endpoint, parse_listening
+from blast_base.settings import is_loopback
 from blast_client.api.address import AddressError, parse_address
 from blast_client.send.receivers import parse_receiver, written
-from blast_controller.configuration.section import is_loopback
 
 HOSTS = st.one_of(
     st.ip_addresses(v=4).map(str),

@@ -9,7 +9,7 @@ import pytest
 
 from blast_api.ttypes import PartState
 from blast_client.cli.command import main
-from blast_client.send import round as whole_round
+from blast_client.send import sending
 from blast_client.send.part_sending import PartSent
 from blast_client.send.progress import bar
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
@@ -77,6 +77,7 @@ def test_failed_transfer_does_not_affect_rate_of_another(summarize):
 
 @pytest.mark.parametrize(("repairs", "shown"), [(0, False), (7, True)])
 def test_progress_bar_shows_repairs_if_any(monkeypatch, repairs, shown):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     view = bar(100, "f", 1)
     seen = {}
     monkeypatch.setattr(view._bar, "set_postfix", seen.update)
@@ -98,7 +99,7 @@ def test_failed_optical_send_reports_reason_per_receiver(
     async def send(*_: object) -> list[PartSent]:
         return [PartSent(0, ("h2", "h3"), PartState.WITHDRAWN, "the interface is down", 0, None)]
 
-    monkeypatch.setattr(whole_round, "send", send)
+    monkeypatch.setattr(sending, "send", send)
     file = tmp_path / "data"
     file.write_bytes(b"data")
     to = "h2=127.0.0.1:9,h3=127.0.0.1:9"

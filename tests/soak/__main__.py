@@ -2,13 +2,15 @@
 
     core         10^6 steps of the core, its journal and its devices, under faults
     controllers  10^4 rounds of faults of several controllers on one journal
+    switches     1200 rounds of faults of an optical switch, 200 for each driver and dialect
     decoders     10^7 inputs, shared by the decoders of what comes from outside; and the branches that they reach
     readers      10^7 inputs, shared by everything else that reads foreign bytes (data plane, OpenFlow, files)
     members      every field of a receiver's messages, false, extreme, late, repeated or missing, on every transport
+    handovers    200 rounds of one transfer that changes its transport while receivers are late, lose their group or die
     engine       10^7 messages to the compiled engine with all of its assertions (needs Rust)
 
 Every failure prints the command that shows it again. `--slice` is the small part that continuous integration runs.
-Inputs of readers and engine are fixed: --seed and --minutes apply to the other three.
+Inputs of readers and engine are fixed: --seed and --minutes apply to the others.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.soak import controllers, core, decoders, members
+from tests.soak import controllers, core, decoders, handovers, members, switches
 from tests.soak.episodes import Effort
 from tests.support.needs import ROOT
 
@@ -64,9 +66,11 @@ class Soak:
 SOAKS = {
     "core": Soak(core.run, 10**6, 10_000, core.trace),
     "controllers": Soak(controllers.run, 10**4, 60, controllers.trace),
+    "switches": Soak(switches.run, 1200, 60, switches.trace),
     "decoders": Soak(lambda effort: decoders.run(shared(effort)), 10**7, 45_000),
     "readers": Soak(readers, 10**7, 60_000),
     "members": Soak(members.run, len(members.cases()), 12),
+    "handovers": Soak(handovers.run, 200, 6, handovers.trace),
     "engine": Soak(engine, 10**7, 200_000),
 }
 
@@ -91,7 +95,7 @@ def main() -> int:
     if options.trace:
         traces = [SOAKS[name].trace for name in names]
         if len(traces) != 1 or traces[0] is None:
-            parser.error("--trace needs --only core or --only controllers")
+            parser.error("--trace needs --only core, controllers, switches or handovers")
         return traces[0](options.seed)
     failed = [name for name in names if SOAKS[name].run(effort_of(name, options)) != 0]
     print(f"soak: {len(names) - len(failed)} passed, {len(failed)} failed {' '.join(failed)}".rstrip())

@@ -111,6 +111,21 @@ impl Assembly {
         Ok(full && self.open.len() < self.max_open && !self.is_open(block))
     }
 
+    /// Return how many more blocks may be incomplete.
+    pub fn room(&self) -> usize {
+        self.max_open.saturating_sub(self.open.len())
+    }
+
+    /// Copy the segments of this block that are here; the rest of `room` is undefined.
+    pub fn copy(&self, store: &FileStore, block: u64, room: &mut [u8]) -> Result<(), Fault> {
+        if let Some(part) = self.open.get(&block) {
+            room.copy_from_slice(&part.buffer[..room.len()]);
+        } else if store.books()?.held().contains(block) {
+            store.read(block, room)?;
+        }
+        Ok(())
+    }
+
     /// Add segments in the order of their arrival; return the number of new ones.
     pub fn add_all<'a>(
         &mut self,

@@ -1,5 +1,5 @@
 //! Datagrams side by side in memory that does not move, so that sending copies nothing; the references are
-//! `blast_transport/transports/optical/burst.py` and `offload.py`.
+//! `blast_transport/datagrams/burst.py` and `offload.py`.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;

@@ -1,6 +1,6 @@
 //! Read, digest and send blocks of a file over the optical path, in bursts, within given limits.
 //!
-//! `blast_transport/transports/optical/bursts.py` is the reference, and documents each call.
+//! `blast_transport/datagrams/bursts.py` is the reference, and documents each call.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,9 +9,11 @@ use std::time::Duration;
 use blast_boundary::{monotonic, woken_within};
 
 use crate::burst::{Burst, send};
+use crate::coding::{Groups, encode, number_of};
 use crate::datagram::HEADER_BYTES;
 use crate::digests::digest;
 use crate::fault::Fault;
+use crate::layout::Cut;
 use crate::masks::runs_of;
 use crate::pace::Pace;
 use crate::reading::read_whole;
@@ -20,31 +22,8 @@ use crate::reading::read_whole;
 const WIRE_HEADERS: u64 = 14 + 20 + 8 + HEADER_BYTES as u64;
 /// Maximum bytes of a super-packet; a receiver reads at most the datagrams of one block at once.
 const MAX_BYTES: usize = 65_507;
-/// Seconds, as in `blast_transport/transports/optical/sender.py`: a shorter wait costs more than it saves.
+/// Seconds, as in `blast_transport/datagrams/sender.py`: a shorter wait costs more than it saves.
 const SHORTEST_WAIT: f64 = 0.00025;
-
-/// A file of `size` bytes in blocks of segments.
-#[derive(Clone, Copy, Debug)]
-pub struct Cut {
-    pub size: u64,
-    pub segment_size: usize,
-    pub block_segments: usize,
-}
-
-impl Cut {
-    fn block_size(&self) -> usize {
-        self.segment_size * self.block_segments
-    }
-
-    fn offset(&self, block: u64) -> u64 {
-        block.saturating_mul(self.block_size() as u64)
-    }
-
-    /// Bytes of this block; 0 where there is none.
-    fn length(&self, block: u64) -> usize {
-        self.size.saturating_sub(self.offset(block)).min(self.block_size() as u64) as usize
-    }
-}
 
 /// Descriptors of the loop, which ends when `woken` is readable.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +161,30 @@ impl Bursts {
         if filled > 0 && sent.refused.is_none() {
             sent.burst(ends.light, &mut self.offload, &self.again, (0, filled));
         }
+        Ok(sent)
+    }
+
+    /// Send the parity segments from `first` to before `stop` of this group of blocks.
+    pub fn parity(
+        &mut self,
+        ends: Ends<'_>,
+        groups: Groups,
+        group: u64,
+        (first, stop): (usize, usize),
+    ) -> Result<Sent, Fault> {
+        let (size, (begin, end)) = (self.cut.segment_size, groups.span(group));
+        let mut data = vec![0; (end - begin) as usize * size];
+        read_whole(ends.file, &mut data[..groups.bytes(begin, end)], begin * size as u64)?;
+        let (mut sent, mut filled) = (Sent::default(), 0);
+        encode(&data, size, (first, stop), |index, segment| {
+            self.again.payload()[filled..filled + size].copy_from_slice(segment);
+            self.again.number(filled / size, 1, number_of(group, index));
+            filled += size;
+            if sent.refused.is_none() && (filled == self.max_again || index + 1 == stop) {
+                sent.burst(ends.light, &mut self.offload, &self.again, (0, filled));
+            }
+            filled %= self.max_again;
+        })?;
         Ok(sent)
     }
 

@@ -1,6 +1,6 @@
 //! Datagram of the optical transport, as `blast_transport/wire/datagram.py` describes it, and its permitted sender.
 
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 use blast_boundary::Message;
 
@@ -12,7 +12,7 @@ pub const LARGEST_SEGMENT: usize = 65_491;
 /// Sender of accepted datagrams, and the length of their payloads; the last one of a message may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
-    pub source: SocketAddrV4,
+    pub source: SocketAddr,
     pub session: u32,
     pub segment_size: usize,
 }
@@ -43,11 +43,11 @@ impl Expected {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
 
-    const SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
+    const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4000);
     const EXPECTED: Expected = Expected { source: SOURCE, session: 7, segment_size: 10 };
 
     fn message(length: usize) -> Message {
@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(EXPECTED.segments(&message(length), &good), Err(1), "{length} bytes");
         }
         assert_eq!(EXPECTED.segments(&Message { truncated: true, ..message(26) }, &good), Err(1));
-        let foreign = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4001);
+        let foreign = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4001);
         for source in [None, Some(foreign)] {
             assert_eq!(EXPECTED.segments(&Message { source, ..message(52) }, &good), Err(2));
             assert_eq!(EXPECTED.segments(&Message { source, ..message(0) }, &good), Err(0));

@@ -107,6 +107,11 @@ impl FileStore {
         Ok(())
     }
 
+    /// Fill `room` from the beginning of this block on, which is held.
+    pub fn read(&self, block: u64, room: &mut [u8]) -> Result<(), Fault> {
+        Ok(open(&mut *self.files()?)?.data.read_exact_at(room, block * self.block_size)?)
+    }
+
     /// The blocks from `first` to before `stop` that the caller may now write by himself.
     pub fn claim(&self, first: u64, stop: u64) -> Result<Vec<Run>, Fault> {
         // Not between the two checks of a writer.

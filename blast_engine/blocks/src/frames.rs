@@ -12,7 +12,7 @@ pub const HEAD_BYTES: usize = 8;
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 const DATA: u16 = 36;
-const VERSION: u16 = 8;
+const VERSION: u16 = 9;
 const LARGEST_CHUNK: u64 = 16 << 20;
 
 /// Return the bytes that this data frame announces; `None` for other and invalid frames.
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn announced_rejects_every_other_head() {
         let good = announcing(5);
-        for (place, value) in [(4, 37), (5, 1), (6, 9), (7, 1), (0, 0), (3, 1)] {
+        for (place, value) in [(4, 37), (5, 1), (6, VERSION as u8 + 1), (7, 1), (0, 0), (3, 1)] {
             let mut head = good;
             head[place] = value;
             assert_eq!(announced(head), None, "byte {place} of {value}");

@@ -1,6 +1,6 @@
 //! Receive, check, assemble, digest and write the datagrams of an optical phase.
 //!
-//! `light_socket.py` and `light_intake.py` of `blast_transport/transports/optical` are the reference.
+//! `group_socket.py` and `intake.py` of `blast_transport/datagrams` are the reference.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,11 +10,13 @@ use blast_boundary::{Message, Scatter, monotonic, readable_within, receive_scatt
 
 use crate::assembly::{Assembly, Piece, Row, close};
 use crate::block_map::{Run, append};
+use crate::coding::parity_of;
 use crate::datagram::{Expected, HEADER_BYTES, LARGEST_SEGMENT};
 use crate::fault::Fault;
 use crate::file_store::FileStore;
 use crate::intake::lost;
 use crate::masks::MAX_SEGMENTS;
+use crate::recovery::Recovery;
 
 /// Blocks that are read before any is processed: the amount that stays in a processor's cache.
 const ROWS: usize = 8;
@@ -73,6 +75,7 @@ pub struct Light {
     expected: Expected,
     scatter: Scatter,
     block_segments: usize,
+    recovery: Option<Recovery>,
     headers: Vec<u8>,
     payloads: Vec<u8>,
 }
@@ -80,15 +83,20 @@ pub struct Light {
 impl Light {
     /// Reader of blocks of `block_segments` segments. `joined`: the kernel combines several datagrams in one message,
     /// each of which gets room for a block; otherwise a message has room for one datagram, and longer ones are
-    /// rejected.
-    pub fn new(expected: Expected, block_segments: usize, joined: bool) -> Result<Self, Fault> {
+    /// rejected. Parity segments are rejected without `recovery`, whose blocks are the same.
+    pub fn new(
+        expected: Expected,
+        block_segments: usize,
+        joined: bool,
+        recovery: Option<Recovery>,
+    ) -> Result<Self, Fault> {
         let body = expected.segment_size;
         if !(1..=MAX_SEGMENTS as usize).contains(&block_segments) || !(1..=LARGEST_SEGMENT).contains(&body) {
             return Err(Fault::Program(format!("light of {block_segments} segments of {body} bytes")));
         }
         let scatter = Scatter { head: HEADER_BYTES, body, parts: if joined { block_segments } else { 1 } };
         let [headers, payloads] = [HEADER_BYTES, body].map(|part| vec![0; ROWS * block_segments * part]);
-        Ok(Light { expected, scatter, block_segments, headers, payloads })
+        Ok(Light { expected, scatter, block_segments, recovery, headers, payloads })
     }
 
     /// Read available data into `assembly`, and later data as long as the call may `stay`; reject segments from `stop`
@@ -173,7 +181,7 @@ impl Light {
 
     /// Add segments that can be the sender's, and record that they have passed.
     fn take(
-        &self,
+        &mut self,
         spans: &[Span],
         assembly: &mut Assembly,
         store: &FileStore,
@@ -186,9 +194,12 @@ impl Light {
             match span.first.checked_add(span.count).filter(|end| *end <= stop) {
                 Some(end) => {
                     append(&mut result.runs, span.first, end);
+                    if let Some(recovery) = &mut self.recovery {
+                        recovery.arrived(span.first, end);
+                    }
                     self.cut_at_blocks(*span, &mut possible);
                 }
-                None => assembly.refuse(span.count),
+                None => self.keep(*span, assembly, store, stop)?,
             }
         }
         let (mut row, mut rest) = (Row::default(), possible.as_slice());
@@ -202,7 +213,28 @@ impl Light {
             result.new += assembly.add(store, &mut row, piece)?;
             rest = behind;
         }
-        close(store, &mut row)
+        close(store, &mut row)?;
+        if let Some(recovery) = &mut self.recovery {
+            let (runs, new) = recovery.compute(assembly, store)?;
+            result.new += new;
+            for (first, end) in runs {
+                append(&mut result.runs, first, end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keep parity segments; refuse others.
+    fn keep(&mut self, span: Span, assembly: &mut Assembly, store: &FileStore, stop: u64) -> Result<(), Fault> {
+        let payload = &self.payloads[span.begin..span.end];
+        let kept = match (&mut self.recovery, parity_of(span.first)) {
+            (Some(recovery), Some(place)) => recovery.keep(assembly, store, place, payload, stop)?,
+            _ => false,
+        };
+        if !kept {
+            assembly.refuse(span.count);
+        }
+        Ok(())
     }
 
     /// Split at the borders of blocks.
@@ -283,18 +315,22 @@ fn is_passing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
     use std::{env, process};
 
     use super::*;
     use crate::books::Shape;
+    use crate::coding::{Groups, MAX_PARITY, number_of};
     use crate::digests::DIGEST_BYTES;
+    use crate::layout::Cut;
 
     const SEGMENTS: usize = 4;
     const SIZE: usize = 10;
+    /// Segments of a coding group.
+    const GROUP: u64 = 2 * SEGMENTS as u64;
     const BLOCKS: u64 = 2000;
     const SESSION: u32 = 77;
-    const SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
+    const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4000);
     const CALLS: usize = 500;
 
     /// Random numbers by xorshift64* (Vigna, 2016), and the segment near which most test segments lie.
@@ -322,6 +358,8 @@ mod tests {
                 0 => self.any(),
                 1 => u64::MAX - self.below(3 * SEGMENTS) as u64,
                 2 => self.below(SEGMENTS * (BLOCKS as usize + 2)) as u64,
+                3 => number_of(self.below(BLOCKS as usize) as u64, self.below(MAX_PARITY + 2)),
+                4 => number_of(self.1 / GROUP, self.below(MAX_PARITY)),
                 _ => self.1 + self.below(20 * SEGMENTS) as u64,
             }
         }
@@ -388,7 +426,10 @@ mod tests {
             let store = store((number % 3 > 0).then_some(size), number);
             let mut assembly = Assembly::new(&store, SEGMENTS as u64, SIZE, 40).unwrap();
             let expected = Expected { source: SOURCE, session: SESSION, segment_size: SIZE };
-            let mut light = Light::new(expected, SEGMENTS, number % 2 == 0).unwrap();
+            let cut = Cut { size, segment_size: SIZE, block_segments: SEGMENTS };
+            let known = store.books().unwrap().shape().size.is_some();
+            let recovery = known.then(|| Recovery::new(Groups::new(cut, GROUP as usize / SEGMENTS).unwrap()));
+            let mut light = Light::new(expected, SEGMENTS, number % 2 == 0, recovery).unwrap();
             let mut result = ReadResult::default();
             for call in 0..CALLS {
                 chance.1 = BLOCKS * SEGMENTS as u64 * call as u64 / CALLS as u64;

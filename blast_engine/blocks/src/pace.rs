@@ -1,6 +1,6 @@
 //! Time of the next burst, by two schedules that must both permit it.
 //!
-//! `blast_transport/transports/optical/pacing.py` is the reference, and has the reason for two.
+//! `blast_transport/datagrams/pacing.py` is the reference, and has the reason for two.
 
 /// A virtual clock that advances with every bit and never falls more than `tolerance` seconds behind.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Optical phases through real sockets: the store holds the sent file after any loss, joining or duplication.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,9 +79,9 @@ impl OpticalPath {
         let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let SocketAddr::V4(source) = sender.local_addr().unwrap() else { panic!("no IPv4") };
+        let source = sender.local_addr().unwrap();
         let expected = Expected { source, session: SESSION, segment_size: SEGMENT };
-        OpticalPath { sender, receiver, light: Light::new(expected, COUNT, joined).unwrap() }
+        OpticalPath { sender, receiver, light: Light::new(expected, COUNT, joined, None).unwrap() }
     }
 
     /// Read until `bytes` have arrived: sent data is available with a delay.
@@ -167,7 +167,7 @@ proptest! {
         flags in any::<(bool, bool, bool)>(),
     ) {
         let (truncated, from_us, begins_well) = flags;
-        let source = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
+        let source = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
         let expected = Expected { source, session: SESSION, segment_size: SEGMENT };
         let headers: Vec<u8> = ours.iter().flat_map(|segment| datagram(*segment, &[])).collect();
         let headers = if begins_well { [headers, data].concat() } else { data };
@@ -336,14 +336,14 @@ fn invalid_sizes_are_program_faults() {
     for (count, size) in [(0, SEGMENT), (65, 1), (COUNT as u64, 9), (40, 0)] {
         assert!(matches!(Assembly::new(&store, count, size, 10), Err(Fault::Program(_))), "{count} of {size}");
     }
-    let source = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
+    let source = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
     for (count, segment_size) in [(0, 10), (65, 10), (4, 0), (4, 70_000)] {
         let expected = Expected { source, session: 1, segment_size };
-        assert!(matches!(Light::new(expected, count, true), Err(Fault::Program(_))), "{count} of {segment_size}");
+        assert!(matches!(Light::new(expected, count, true, None), Err(Fault::Program(_))), "{count} of {segment_size}");
     }
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
     let expected = Expected { source, session: 1, segment_size: 20 };
-    let mut other = Light::new(expected, 2, true).unwrap();
+    let mut other = Light::new(expected, 2, true, None).unwrap();
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     assert!(matches!(
         other.read(receiver.as_fd(), &mut assembly, &store, 8, at_once(&receiver)),

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::mem;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-#[expect(clippy::cast_possible_truncation, reason = "it is 16 bytes")]
-const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+#[expect(clippy::cast_possible_truncation, reason = "it is 28 bytes")]
+const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
 
 /// Received message: a datagram, or several that the kernel has combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub struct Message {
     pub length: usize,
     /// There were more, which are gone.
     pub truncated: bool,
-    /// `None` if it has no address of IPv4.
-    pub source: Option<SocketAddrV4>,
+    /// `None` if it has no address of IPv4 or IPv6.
+    pub source: Option<SocketAddr>,
 }
 
 /// Scattering of a message: `parts` pairs of `head` bytes and `body` bytes.
@@ -44,7 +44,7 @@ pub fn receive_scattered(
         .collect();
     let number = parts.len() / (2 * scatter.parts);
     // SAFETY: all bytes zero are a value of this, that of an address of no family.
-    let mut sources: Vec<libc::sockaddr_in> = vec![unsafe { mem::zeroed() }; number];
+    let mut sources: Vec<libc::sockaddr_in6> = vec![unsafe { mem::zeroed() }; number];
     let mut messages: Vec<libc::mmsghdr> = parts
         .chunks_exact_mut(2 * scatter.parts)
         .zip(&mut sources)
@@ -69,13 +69,27 @@ pub fn receive_scattered(
     Ok(messages[..count].iter().zip(&sources).map(|(message, source)| parsed(message, source)).collect())
 }
 
-fn parsed(message: &libc::mmsghdr, source: &libc::sockaddr_in) -> Message {
-    let is_ours = i32::from(source.sin_family) == libc::AF_INET && message.msg_hdr.msg_namelen >= ADDRESS_BYTES;
-    let address =
-        SocketAddrV4::new(Ipv4Addr::from_bits(u32::from_be(source.sin_addr.s_addr)), u16::from_be(source.sin_port));
+fn parsed(message: &libc::mmsghdr, source: &libc::sockaddr_in6) -> Message {
     Message {
         length: message.msg_len as usize,
         truncated: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
-        source: is_ours.then_some(address),
+        source: address(source),
+    }
+}
+
+/// Return the address that the kernel wrote, without flow and scope.
+fn address(source: &libc::sockaddr_in6) -> Option<SocketAddr> {
+    match i32::from(source.sin6_family) {
+        libc::AF_INET6 => {
+            let address = Ipv6Addr::from(source.sin6_addr.s6_addr);
+            Some(SocketAddrV6::new(address, u16::from_be(source.sin6_port), 0, 0).into())
+        }
+        libc::AF_INET => {
+            // SAFETY: of this family the kernel wrote a `sockaddr_in`, which is smaller and no more aligned.
+            let source: libc::sockaddr_in = unsafe { ptr::from_ref(source).cast::<libc::sockaddr_in>().read() };
+            let address = Ipv4Addr::from_bits(u32::from_be(source.sin_addr.s_addr));
+            Some(SocketAddrV4::new(address, u16::from_be(source.sin_port)).into())
+        }
+        _ => None,
     }
 }

@@ -67,8 +67,9 @@ class Peer:
     blocks that it held at its first answer. `awaited`: deadline to reconnect after the path to it was lost. `demoted`:
     reason for being repaired after the others, empty if it is not. `readmission`: its progress since. `held_up`:
     seconds for which it alone blocked the window lately. `repair_at`: earliest time of its next repair, which its rate
-    limit sets. `unanswered`: consecutive invitations that it answered by closing the connection. `census`: number of
-    receivers of the session by state.
+    limit sets. `lossy`: it has lost datagrams while it kept up. `unreached`: reason why they did not reach it.
+    `unanswered`: consecutive invitations that it answered by closing the connection. `census`: number of receivers of
+    the session by state.
     """
 
     progressed: float
@@ -84,6 +85,8 @@ class Peer:
     resumed: int = 0
     awaited: float = 0.0
     demoted: str = ""
+    lossy: bool = False
+    unreached: str = ""
     readmission: Readmission = field(default_factory=Readmission)
     held_up: float = 0.0
     repair_at: float = 0.0

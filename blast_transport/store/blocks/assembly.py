@@ -44,8 +44,11 @@ class Assembly:
     """Assembly of the blocks of `store` from segments of any transport.
 
     `duplicates` counts segments that were held, `refused` what cannot be part of the session, or had to make room for
-    what comes earlier in the file. A block that was not sealed so is refused by the store.
+    what comes earlier in the file. A block that was not sealed so is refused by the store. Python is too slow to use
+    parity segments.
     """
+
+    decodes = False
 
     def __init__(self, store: BlockStore, sealer: Sealer | None = None) -> None:
         self.store = store

@@ -21,6 +21,10 @@ class BlockAssembly(Protocol):
         """Return the store that it fills."""
 
     @property
+    def decodes(self) -> bool:
+        """Return whether it can compute lost segments from parity segments."""
+
+    @property
     def duplicates(self) -> int:
         """Return the number of segments received more than once."""
 

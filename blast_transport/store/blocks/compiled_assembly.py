@@ -31,12 +31,18 @@ class OpticalRead(NamedTuple):
 class OpticalReader:
     """Reader of the datagrams of one optical phase into a compiled assembly."""
 
-    def __init__(self, assembly: CompiledAssembly, source: tuple[str, int], session: int, *, joined: bool) -> None:
-        """Accept datagrams from this IPv4 address and port; `joined`: the kernel may return several as one message."""
+    def __init__(
+        self, assembly: CompiledAssembly, source: tuple[str, int], session: int, *, joined: bool, coding: int = 0
+    ) -> None:
+        """Accept datagrams from this IPv4 address and port; `joined`: the kernel may return several as one message.
+
+        `coding`: blocks of a coding group of the sender; 0: parity segments are rejected.
+        """
         store = assembly.store
         segments, size = store.layout.block_segments, store.layout.segment_size
         self._assembly, self._do = assembly.native, store.do
-        self._native = store.module.Light(source, session, segments=segments, size=size, joined=joined)
+        groups = (store.layout.size, coding) if coding and assembly.decodes else None
+        self._native = store.module.Light(source, session, segments=segments, size=size, joined=joined, coding=groups)
 
     def read(self, descriptor: int, stop: int, stay: ReadWindow) -> OpticalRead:
         """Read from this socket for the time of `stay`, and no segment from `stop` on. Raise StoreError."""
@@ -52,6 +58,11 @@ class CompiledAssembly:
         self.store = store
         segments, size = store.layout.block_segments, store.layout.segment_size
         self.native = store.module.Assembly(store.native, segments=segments, size=size, max_open=max_open(store.layout))
+
+    @property
+    def decodes(self) -> bool:
+        """Return whether it can use parity segments: of a file, whose segments have an even number of bytes."""
+        return self.store.layout.known and self.store.layout.segment_size % 2 == 0
 
     @property
     def duplicates(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from blast_transport.base.errors import SourceChangedError
 
@@ -20,8 +20,7 @@ _TICK_NS = 20_000_000
 """Nanoseconds; the kernel's clock for files goes in steps of up to 10 ms, within which two writes look like one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(NamedTuple):
     """A file as it was; `modified` and `changed` (the inode) in nanoseconds since 1970."""
 
     device: int

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
 from blast_transport.store.files.file_names import LONGEST_PART, shown
@@ -50,8 +50,7 @@ class EntryKind(IntEnum):
     """Another name of a file that precedes it in the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderEntry:
+class FolderEntry(NamedTuple):
     """Something in a folder. `changed_at` in ns since 1970; `size`: bytes of a file; `target`: where a link leads.
 
     The target of a symbolic link is as the file system has it, that of a hard link a path of the same table.
@@ -65,8 +64,7 @@ class FolderEntry:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """All that is in a folder that has this `mode` itself."""
 
     mode: int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from blast_transport.base.engines import COMPILED, engine_error
+from blast_transport.base.engines import COMPILED, compiled, engine_error
 from blast_transport.base.errors import SourceChangedError, sentence
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
@@ -15,8 +15,25 @@ from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import Source
 
+COMPILED_SUITE = "blake3"
+"""The digests that the engine computes."""
 _MAX_AT_ONCE = 64
 """Maximum blocks of one call, which holds up the caller."""
+
+
+def open_reader(  # noqa: PLR0913, PLR0917 - a reader's, and the engine
+    engine: str,
+    source: Source,
+    layout: BlockLayout,
+    suite: Suite,
+    sealer: Sealer | None,
+    holes: Iterable[Range] = (),
+) -> BlockReader:
+    """Open a reader by this engine; Python reads sources other than files. Raise WrongInputError."""
+    native = compiled(engine)
+    if native is None or suite.name != COMPILED_SUITE or source.descriptor is None:
+        return BlockReader(source, layout, suite, sealer, holes)
+    return CompiledReader(native, source, layout, suite, sealer, holes)
 
 
 class CompiledReader(BlockReader):

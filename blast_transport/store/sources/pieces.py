@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from blast_transport.base.errors import SourceChangedError, sentence
 from blast_transport.blocks.block_map import Range
@@ -18,8 +18,7 @@ _SMALLEST_SPARSE = 1 << 16
 """Bytes of a file that is looked at for holes: a smaller one has hardly a block in them, and a folder many of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilePiece:
+class FilePiece(NamedTuple):
     """All of a file, as it is in this state."""
 
     path: Path

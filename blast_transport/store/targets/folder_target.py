@@ -13,7 +13,6 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError, StoreError, UnsafeNameError
 from blast_transport.store.files.file_names import PARTIAL_PREFIX
@@ -144,7 +143,7 @@ class _Unpacking:
             # A file system without hard links, or with no more of them for one file: a copy is what was sent as well.
             if error.errno not in _NO_LINKS:
                 raise
-            self._file(replace(first, path=entry.path), offset)
+            self._file(first._replace(path=entry.path), offset)
 
     def _file(self, entry: FolderEntry, offset: int) -> None:
         descriptor = os.open(entry.path, _NEW_FILE, 0o600, dir_fd=self._root)

@@ -1,39 +1,21 @@
-"""The transport `optical` at the sender: blocks in order, paced, as far as is permitted, while there is light."""
+"""The transport `optical` at the sender: blocks at the granted rate, while there is light."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections import deque
 from dataclasses import replace
 
 from blast_transport.base.errors import WrongInputError
+from blast_transport.datagrams.interface import open_sender_socket
+from blast_transport.datagrams.sender import GroupSender
 from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice
-from blast_transport.transports.optical.bursts import BurstLimit, Retransmission
-from blast_transport.transports.optical.compiled_bursts import open_bursts
-from blast_transport.transports.optical.interface import open_sender_socket
-from blast_transport.transports.optical.pacing import Pacer, check_rate
-from blast_transport.transports.optical.parameters import OpticalParameters
-from blast_transport.transports.sending import Granted, SendingContext, SendingEvent, SendingTransport, Sent
-from blast_transport.wire.datagram import wire_bytes
+from blast_transport.transports.sending import Granted, SendingContext
 from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.groups import GroupParameters
 from blast_transport.wire.messages import Phase
 
-_DARK_SECONDS = 1.0
-"""Between looks while there is no grant; an event ends the wait."""
-_BLOCKED_SECONDS = 0.02
-"""While the window is full: a credit usually ends the wait."""
-_STREAM_SECONDS = 0.5
-"""While a stream has no data: new data ends the wait."""
-# A machine that cannot keep up with the rate must still read the receivers' messages.
-_BURSTS_PER_STEP = 16
-SHORTEST_WAIT = 0.00025
-"""Seconds; the pacer tolerates more, and a step of the session for every block would cost more than the block."""
-_BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
-"""A burst is a whole block if that takes at most the latter: receivers have to reassemble pieces."""
 
-
-class OpticalSender(SendingTransport):
+class OpticalSender(GroupSender):
     """Multicast transport until the end of its grant. Raises WrongInputError, LightPathError."""
 
     def __init__(self, phase: Phase, choice: OpticalChoice, around: SendingContext) -> None:
@@ -42,150 +24,28 @@ class OpticalSender(SendingTransport):
                 "the optical transport needs the address of this host's interface on the optical network; "
                 "set interface_address"
             )
-        self._socket = open_sender_socket(around.interface_address, choice.group, choice.port)
-        source, port = self._socket.getsockname()
-        parameters = OpticalParameters(choice.group, choice.port, source, port)
-        super().__init__(replace(phase, parameters=to_parameters(parameters)))
-        self._light, self._reader, self._held = choice, around.reader, around.held
-        # Blocks before `_stop` may leave.
-        self._bursts, self._stop = open_bursts(self._socket, phase, around.reader, around.woken), phase.first
-        self._retransmits: deque[Retransmission] = deque()
-        self._events: list[SendingEvent] = [Granted(choice.rate)]
+        sock = open_sender_socket(around.interface_address, choice.group, choice.port)
+        parameters = GroupParameters(choice.group, choice.port, *sock.getsockname())
+        super().__init__(replace(phase, parameters=to_parameters(parameters)), sock, around)
+        self._follow_grant(choice)
         self._rate = choice.rate
-        self._until = -math.inf
-        self._pacer: Pacer | None = None
-        self._datagram_bytes, self._piece = wire_bytes(around.reader.layout.segment_size), 1
+        self._events.append(Granted(choice.rate))
+
+    def _follow_grant(self, choice: OpticalChoice) -> None:
+        self._grant, self.ends_at, self._queue_bytes = choice, choice.until, choice.window_bytes
 
     def follow(self, choice: TransportChoice) -> bool:
         """Follow an extension, another rate, or a pause of the same light tree."""
         if isinstance(choice, OpticalPause):
-            self._light = replace(self._light, until=-math.inf)
+            self.ends_at = -math.inf
             self._retransmits.clear()
             return True
         if not isinstance(choice, OpticalChoice) or (choice.group, choice.port) != (
-            self._light.group,
-            self._light.port,
+            self._grant.group,
+            self._grant.port,
         ):
             return False
-        if choice.rate != self._light.rate:
+        if choice.rate != self._grant.rate:
             self._events.append(Granted(choice.rate))
-        self._light = choice
+        self._follow_grant(choice)
         return True
-
-    def permit(self, stop: int) -> None:
-        """Set the end of the window."""
-        self._stop = stop
-
-    def pace(self, rate: float) -> None:
-        """Restart the schedule with this rate. Raise WrongInputError if it is invalid."""
-        check_rate(rate)
-        self._rate, self._pacer = rate, None
-
-    def room(self, now: float) -> int:
-        """Return the retransmissions that this step can send: more would wait past the end of the grant and be lost."""
-        waits = self._retransmits or now >= self._light.until or self._pacer is None or self._pacer.delay(now) > 0
-        return 0 if waits else _BURSTS_PER_STEP
-
-    def retransmit(self, block: int, mask: int) -> None:
-        """Queue a retransmission before the next blocks."""
-        self._retransmits.append((block, mask))
-
-    def stay(self, until: float) -> None:
-        """Send what becomes due meanwhile."""
-        self._until = until
-
-    def work(self, now: float) -> float:
-        """Send what is due."""
-        bursts, before = self._bursts, self._bursts.block
-        try:
-            wait = self._flow(self._pacer or self._schedule(now), now)
-        finally:
-            if bursts.block != before:
-                self._events.append(Sent(bursts.block))
-        if wait is None:
-            # The window moves only after the session has processed the receivers' messages.
-            return _BLOCKED_SECONDS if bursts.block == before else 0.0
-        return wait
-
-    def events(self) -> list[SendingEvent]:
-        """Return the progress."""
-        events, self._events = self._events, []
-        return events
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-    def _schedule(self, now: float) -> Pacer:
-        datagram = self._datagram_bytes
-        self._pacer = Pacer(self._rate, datagram, now, self._light.window_bytes)
-        self._piece = _segments_at_once(self._reader.layout.block_segments, datagram * 8 / self._rate)
-        return self._pacer
-
-    def _flow(self, pacer: Pacer, now: float) -> float | None:
-        """Send for one turn; return the seconds to wait, None: until more is permitted."""
-        bursts, reader, left = self._bursts, self._reader, _BURSTS_PER_STEP
-        while left > 0:
-            if now >= self._light.until:
-                self._retransmits.clear()
-                return _DARK_SECONDS
-            if (delay := pacer.delay(now)) > 0:
-                return max(delay, SHORTEST_WAIT)
-            if self._retransmits:
-                left -= self._send_again(pacer, now, left)
-                continue
-            if bursts.segment == 0:
-                if reader.last(bursts.block):
-                    self.over = True
-                    return None
-                if not reader.ready(bursts.block):
-                    return _STREAM_SECONDS
-                if bursts.block in self._held:
-                    reader.digest(bursts.block + 1 - reader.digested)
-                    bursts.block += 1
-                    left -= 1
-                    continue
-                if bursts.block >= self._stop:
-                    return None
-            left -= self._send_on(pacer, now, left)
-            if now < self._until:
-                now = max(now, time.monotonic())
-        return 0
-
-    def _send_on(self, pacer: Pacer, now: float, max_blocks: int) -> int:
-        """Send bursts of the next blocks that may leave now; return their number."""
-        stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
-        step = BurstLimit(max_blocks, now, min(self._until, self._light.until))
-        try:
-            count = self._bursts.go_on(stop, self._piece, pacer, step)
-        finally:
-            self._count()
-        # A signal may have come before the first.
-        return max(1, count)
-
-    def _send_again(self, pacer: Pacer, now: float, max_blocks: int) -> int:
-        """Send retransmissions that may leave now, of at most `max_blocks` blocks; return the number of blocks."""
-        retransmissions, size, allowed = list[Retransmission](), 0, pacer.allowance(now)
-        while self._retransmits and len(retransmissions) < max_blocks and size <= allowed:
-            retransmissions.append(self._retransmits.popleft())
-            size += retransmissions[-1][1].bit_count() * self._datagram_bytes
-        before = self._bursts.wire_bytes
-        try:
-            self._bursts.again(retransmissions)
-        finally:
-            pacer.sent(self._bursts.wire_bytes - before, now)
-            self._count()
-        return len(retransmissions)
-
-    def _count(self) -> None:
-        """Count the datagrams that left, even if the path has failed."""
-        bursts = self._bursts
-        if bursts.datagrams:
-            self.datagrams, self.offload = bursts.datagrams, bursts.offload
-
-
-def _segments_at_once(block_segments: int, seconds: float) -> int:
-    """Return the segments of a burst, of which each takes `seconds` on the path."""
-    whole = block_segments * seconds
-    bursts = 1 if whole <= _WHOLE_SECONDS else math.ceil(whole / _BURST_SECONDS)
-    return max(1, math.ceil(block_segments / bursts))

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.blocks.block_store import BlockStore
-from blast_transport.transports.pipeline.connections.compiled_pump import open_intake, open_outlet
+from blast_transport.transports.pipeline.connections.compiled_pump import open_intake
 from blast_transport.transports.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
 from blast_transport.transports.pipeline.connections.dialling import Dialler, join_message
 from blast_transport.transports.pipeline.connections.feed import Feed
 from blast_transport.transports.pipeline.connections.file_pump import WrittenOutlet
 from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.connections.outlets import open_outlet
 from blast_transport.transports.pipeline.connections.pump import Intake, Outlet
 from blast_transport.transports.pipeline.protocol.core import NodeCore
 from blast_transport.transports.pipeline.protocol.events import (

@@ -12,9 +12,8 @@ from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.sources.source import Source
-from blast_transport.transports.pipeline.connections.compiled_pump import open_outlet
-from blast_transport.transports.pipeline.connections.copy_pump import REPLAY_BYTES, StreamOutlet
 from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.connections.outlets import REPLAY_BYTES, StreamOutlet, open_outlet
 from blast_transport.transports.pipeline.connections.pump import Outlet
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import Command

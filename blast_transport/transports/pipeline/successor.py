@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from blast_transport.base.errors import ForgottenError, RemoteError
 from blast_transport.transports.pipeline.connections.closing_connections import ClosingConnections
@@ -37,8 +36,7 @@ _PIECES_PER_STEP = 8
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
+class Connections(NamedTuple):
     """Creation of new connections, and closing of old ones."""
 
     dialler: Dialler

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.transports.optical.parameters import OpticalParameters, optical_parameters
 from blast_transport.transports.pipeline.parameters import PipelineParameters, pipeline_phase
 from blast_transport.transports.pipeline.protocol.messages import decode_failed, encode_failed
 from blast_transport.transports.pipeline.protocol.phase import PipelineTimings
@@ -42,15 +41,15 @@ def test_stream_decodes_alike_whole_and_byte_by_byte() -> None:
 
 
 def test_frames_have_golden_bytes() -> None:
-    assert encode(Heartbeat(1, 2)).hex() == "0c000000" + "0b00" + "0800" + "01000000" + "0200000000000000"
+    assert encode(Heartbeat(1, 2)).hex() == "0c000000" + "0b00" + "0900" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
-        "14000000" + "0700" + "0800" + "01000000" + "0200000000000000" + "0300000000000000"
+        "14000000" + "0700" + "0900" + "01000000" + "0200000000000000" + "0300000000000000"
     )
-    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0800" + "01000000" + "".join(
+    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0900" + "01000000" + "".join(
         f"0{number}" + "00" * 7 for number in (4, 3, 2)
     )
     assert encode(Repair(1, ((2, b"abcd"), (9, b"e")))).hex() == (
-        "23000000" + "0800" + "0800" + "01000000" + "0200"
+        "23000000" + "0800" + "0900" + "01000000" + "0200"
         "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
     assert encode(Abort(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
@@ -201,16 +200,6 @@ def test_phase_check_rejects_invalid_phase() -> None:
     for phase in (Phase(1, 1, OPTICAL, -1), Phase(1, 1, OPTICAL, 0, window=0), Phase(1, 1, "pigeons", 0)):
         with pytest.raises(RemoteProtocolError):
             phase.check()
-
-
-def test_optical_phase_requires_valid_source() -> None:
-    good = OpticalParameters("239.0.0.1", 80, "10.0.0.1", 5)
-    assert optical_parameters(Phase(1, 1, OPTICAL, 0, parameters=to_parameters(good))) == good
-    for changed in ({"source": ""}, {"source": "light.example"}, {"source_port": 0}, {"port": 1 << 16}, {"port": "80"}):
-        with pytest.raises(RemoteProtocolError):
-            optical_parameters(Phase(1, 1, OPTICAL, 0, parameters=to_parameters(good) | changed))
-    with pytest.raises(RemoteProtocolError):
-        optical_parameters(Phase(1, 1, OPTICAL, 0))
 
 
 def test_pipeline_phase_requires_valid_position_and_limits() -> None:

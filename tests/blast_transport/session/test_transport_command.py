@@ -10,13 +10,13 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import ReceiverEvent
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
+from blast_transport.datagrams.interface import open_sender_socket
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.standalone.command import main
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 from blast_transport.transports.choices import Unicast
-from blast_transport.transports.optical.interface import open_sender_socket
 from blast_transport.wire.transports import TRANSPORTS, UNICAST, transport_named
 
 TO = ["--to", "a=127.0.0.1:9"]

@@ -8,11 +8,11 @@ import pytest
 
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
+from blast_transport.datagrams.intake import AssemblyIntake
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
-from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
 from blast_transport.wire.transports import OPTICAL, PIPELINE
 from tests.support.transport.transport_data import SUITE, data_of
@@ -56,7 +56,7 @@ def piece(segment: int, count: int = 1) -> memoryview:
 def arrive(
     core: ReceiverCore, segment: int, count: int, payload: memoryview, began: float, now: float | None = None
 ) -> None:
-    intake = LightIntake(core.assembly)
+    intake = AssemblyIntake(core.assembly)
     intake.stop = core.light_end
     intake.take([(segment, count, payload)])
     core.arrived(intake.arrived(began), began if now is None else now)
@@ -167,6 +167,20 @@ def test_heartbeat_reveals_loss_without_gap() -> None:
     assert at(core, 0.319, Nack) == []
     assert at(core, 0.32, Nack) == [Nack(7, ((4, 8),))]
     assert core.deadline() == pytest.approx(0.82)
+
+
+def test_credit_answers_heartbeat_at_the_end_of_sent_data() -> None:
+    """Without, the sender would wait for the periodic credit to learn that a receiver holds everything."""
+    core = begun()
+    light(core, *range(20), now=0.1)
+    assert take_sent(core) == [Credit(7, 4, 4, 4)]
+    core.heartbeat(5, 0.2)
+    assert take_sent(core) == [Credit(7, 5, 5, 5)]
+    core.heartbeat(5, 0.3)
+    assert take_sent(core) == []
+    core.heartbeat(6, 0.3)
+    light(core, *range(20, 24), now=0.31)
+    assert at(core, 0.4) == [Credit(7, 6, 6, 6)]
 
 
 def test_slow_store_does_not_count_as_quiet_time() -> None:

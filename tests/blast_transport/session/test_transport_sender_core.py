@@ -28,7 +28,7 @@ from blast_transport.wire.messages import (
     Repair,
     TransportReport,
 )
-from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
+from blast_transport.wire.transports import MULTICAST, OPTICAL, PIPELINE, UNICAST
 
 HELLO = Hello(7, 395, 10, 4, "blake3", "memory", "m")
 STREAM = Hello(7, None, 10, 4, "blake3", "memory", "m")
@@ -274,6 +274,36 @@ def test_frozen_receiver_is_demoted_and_served_after_others() -> None:
     assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
 
 
+def test_receivers_that_no_datagram_reached_join_a_chain_behind_a_complete_one() -> None:
+    core = phase_ready("a", "b", "c", "limited", transport=MULTICAST, window=BLOCKS)
+    core.peers["limited"].ready = Ready(7, max_rate=1e6)
+    core.exclude_unreached("b", "nothing arrived")
+    core.exclude_unreached("limited", "nothing arrived")
+    send(core, BLOCKS)
+    core.receive("a", Credit(7, BLOCKS, BLOCKS - 1, BLOCKS - 1), 0.4)
+    core.receive("c", Credit(7, BLOCKS, 0, 3), 0.4)
+    assert core.unreached() == ["b"] and core.first_complete() is None
+    core.receive("a", Credit(7, BLOCKS, BLOCKS, BLOCKS), 0.5)
+    assert core.first_complete() == "a"
+    core.receive("b", Nack(7, ((0, 4 * BLOCKS),)), 0.5)
+    core.chain_unreached(["b"])
+    assert core.next_block == 0 and core.peers["b"].active and not core.peers["b"].retransmits
+    assert take_sent(core, Readmitted) == [("b", Readmitted(7))]
+    core.receive("b", Credit(7, BLOCKS, BLOCKS, BLOCKS), 0.6)
+    assert core.unreached() == []
+
+
+def test_receiver_that_cannot_join_the_group_counts_as_unreached() -> None:
+    core = invited("a", "b")
+    for name in "ab":
+        core.receive(name, Ready(7), 0.1)
+    phase = Phase(7, 1, MULTICAST, 0)
+    core.begin_phase(phase, lambda _: phase, 0.1)
+    core.receive("a", PhaseReady(7, 1), 0.2)
+    core.receive("b", PhaseReady(7, 1, "another IP version"), 0.2)
+    assert core.unreached() == ["b"] and core.peers["b"].demoted == "another IP version"
+
+
 def test_demoted_receiver_is_served_during_optical_pause() -> None:
     core = phase_ready("a", "b", window=4)
     send(core, 4)
@@ -320,6 +350,19 @@ def test_sender_uses_minimum_rate_and_demotes_outliers() -> None:
     for name, rate in (("a", 0.0), ("b", 9e6), ("c", 1e3)):
         core.receive(name, Ready(7, max_rate=rate), 0.1)
     assert core.rate_of(10e6) == 9e6 and core.peers["c"].demoted
+
+
+def test_common_limit_of_all_receivers_of_a_multicast_demotes_none() -> None:
+    core = invited("a", "b")
+    for name, rate in (("a", 1e6), ("b", 1.1e6)):
+        core.receive(name, Ready(7, max_rate=rate), 0.1)
+    core.settle_held()
+    phase = Phase(7, 1, MULTICAST, 0)
+    core.begin_phase(phase, lambda _: phase, 0.1)
+    for name in ("a", "b"):
+        core.receive(name, PhaseReady(7, 1), 0.1)
+    assert core.rate_of(1e12) == 1e6
+    assert not any(peer.demoted for peer in core.peers.values())
 
 
 def test_repairs_precede_end_of_data_of_requesting_receiver() -> None:

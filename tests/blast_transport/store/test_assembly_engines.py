@@ -17,13 +17,13 @@ from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import StoreError
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer, new_key
+from blast_transport.datagrams.intake import AssemblyIntake
 from blast_transport.store.blocks import assembly as assembly_module
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.block_assembly import BlockAssembly, Piece
 from blast_transport.store.blocks.compiled_assembly import CompiledAssembly
 from blast_transport.store.opening import open_assembly
 from blast_transport.store.targets.file_target import FileRules
-from blast_transport.transports.optical.light_intake import LightIntake
 from tests.support.transport.engines import file_store
 from tests.support.transport.transport_data import Data, data_of
 
@@ -62,7 +62,7 @@ class TwoAssemblies(RuleBasedStateMachine):
         patch.setattr(assembly_module, "MAX_OPEN_BYTES", MAX_OPEN * BLOCK)
         self.assemblies = [open_assembly(self._store(engine), None) for engine in (PYTHON, COMPILED)]
         assert [type(one) for one in self.assemblies] == [Assembly, CompiledAssembly]
-        self.intakes = [LightIntake(one) for one in self.assemblies]
+        self.intakes = [AssemblyIntake(one) for one in self.assemblies]
 
     def _store(self, engine: str):  # type: ignore[no-untyped-def]
         store = file_store(engine, Path(self.undo.enter_context(tempfile.TemporaryDirectory())), self.layout)

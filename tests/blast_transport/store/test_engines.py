@@ -21,8 +21,9 @@ from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.store.opening import open_reader, open_store
+from blast_transport.store.opening import open_store
 from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.compiled_reader import open_reader
 from blast_transport.store.sources.source import FileSource
 from blast_transport.store.targets.file_target import FileRules, FileTarget
 from blast_transport.store.targets.memory_target import MemoryTarget

@@ -18,14 +18,13 @@ from blast_transport.base.waker import Waker
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.store.opening import open_reader
+from blast_transport.datagrams.bursts import BurstLimit, Bursts, ReadBursts
+from blast_transport.datagrams.compiled_bursts import CompiledBursts, open_bursts
+from blast_transport.datagrams.offload import UDP_GRO
+from blast_transport.datagrams.pacing import SHARE, Pacer
 from blast_transport.store.sources.block_reader import BlockReader
-from blast_transport.store.sources.compiled_reader import CompiledReader
+from blast_transport.store.sources.compiled_reader import CompiledReader, open_reader
 from blast_transport.store.sources.source import StreamSource, opened_file
-from blast_transport.transports.optical.bursts import BurstLimit, Bursts, ReadBursts
-from blast_transport.transports.optical.compiled_bursts import CompiledBursts, open_bursts
-from blast_transport.transports.optical.offload import UDP_GRO
-from blast_transport.transports.optical.pacing import SHARE, Pacer
 from blast_transport.wire.datagram import HEADER, wire_bytes
 from blast_transport.wire.messages import Phase
 from blast_transport.wire.transports import OPTICAL

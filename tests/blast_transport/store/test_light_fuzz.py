@@ -14,10 +14,10 @@ import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.blocks.layout import BlockLayout
+from blast_transport.datagrams.compiled_intake import open_datagrams
+from blast_transport.datagrams.intake import DatagramIntake
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.opening import open_assembly
-from blast_transport.transports.optical.compiled_light import open_light
-from blast_transport.transports.optical.light_intake import OpticalIntake
 from blast_transport.wire.datagram import HEADER
 from tests.support.fuzzing import inputs
 from tests.support.transport.datagrams import bound_socket, delivered, on_one_processor
@@ -66,7 +66,7 @@ class Receiver(NamedTuple):
     """The optical phase of one session with one engine."""
 
     receiving: socket.socket
-    light: OpticalIntake
+    light: DatagramIntake
     assembly: BlockAssembly
 
     def results(self, stop: int) -> object:
@@ -88,7 +88,7 @@ def receiver(engine: str, source: tuple[str, int], undo: ExitStack) -> Receiver:
     receiving = undo.enter_context(bound_socket())
     receiving.setblocking(False)
     assembly = open_assembly(store, None)
-    return Receiver(receiving, open_light(receiving, source, SESSION, assembly), assembly)
+    return Receiver(receiving, open_datagrams(receiving, source, SESSION, assembly), assembly)
 
 
 def test_engines_treat_any_datagram_alike() -> None:

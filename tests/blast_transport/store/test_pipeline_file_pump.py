@@ -20,7 +20,8 @@ from blast_transport.store.blocks import eager_writer, store_writer
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.store.blocks.store_writer import StoreGauge, StoreWriter
 from blast_transport.transports.pipeline.connections import file_pump
-from blast_transport.transports.pipeline.connections.file_pump import FileIntake, FileOutlet, WrittenOutlet
+from blast_transport.transports.pipeline.connections.file_pump import FileIntake, WrittenOutlet
+from blast_transport.transports.pipeline.connections.outlets import FileOutlet
 from tests.support.transport.pipeline_chain import SEGMENT, content_of, file_store, finish
 from tests.support.waiting import eventually
 

@@ -16,7 +16,8 @@ from blast_transport.blocks.block_map import BlockMap, Range, count_held
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.files.holes import blocks_within, holes_of, next_data, next_hole
-from blast_transport.store.opening import open_reader, open_store
+from blast_transport.store.opening import open_store
+from blast_transport.store.sources.compiled_reader import open_reader
 from blast_transport.store.sources.pieces import FilePiece, PiecesSource
 from blast_transport.store.sources.source import FileSource, opened_file
 from blast_transport.store.targets import file_target

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import LightPathError, SealError
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer, new_key
+from blast_transport.datagrams.burst import Burst
+from blast_transport.datagrams.group_socket import GroupSocket
+from blast_transport.datagrams.offload import UDP_SEGMENT, DatagramSender
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.block_assembly import Piece
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
-from blast_transport.transports.optical.burst import Burst
-from blast_transport.transports.optical.light_socket import LightSocket
-from blast_transport.transports.optical.offload import UDP_SEGMENT, DatagramSender
 from blast_transport.wire.datagram import HEADER, wire_bytes
 from tests.support.transport.transport_data import SUITE, Data, data_of
 
@@ -88,8 +88,8 @@ class Wire:
         return len(data)
 
 
-def light_socket(kernel: Kernel, layout: BlockLayout) -> LightSocket:
-    return LightSocket(cast(socket.socket, kernel), SOURCE, SESSION, layout)
+def light_socket(kernel: Kernel, layout: BlockLayout) -> GroupSocket:
+    return GroupSocket(cast(socket.socket, kernel), SOURCE, SESSION, layout)
 
 
 def taken(kernel: Kernel, layout: BlockLayout) -> tuple[dict[int, bytes], int]:

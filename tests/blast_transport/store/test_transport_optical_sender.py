@@ -15,7 +15,7 @@ from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.links.dialling import dial
-from blast_transport.store.opening import open_reader
+from blast_transport.store.sources.compiled_reader import open_reader
 from blast_transport.store.sources.source import opened_file
 from blast_transport.transports.choices import Chain, OpticalPause
 from blast_transport.transports.optical.sender import OpticalSender

@@ -16,11 +16,11 @@ from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import LightPathError, SourceChangedError
 from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
+from blast_transport.datagrams.compiled_bursts import CompiledBursts
+from blast_transport.datagrams.interface import open_group_socket
 from blast_transport.links.dialling import dial
-from blast_transport.store.opening import open_reader
+from blast_transport.store.sources.compiled_reader import open_reader
 from blast_transport.store.sources.source import opened_file
-from blast_transport.transports.optical.compiled_bursts import CompiledBursts
-from blast_transport.transports.optical.interface import open_group_socket
 from blast_transport.transports.optical.sender import OpticalSender
 from blast_transport.transports.sending import SendingContext, SendingEvent
 from blast_transport.wire.datagram import HEADER

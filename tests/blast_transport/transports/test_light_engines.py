@@ -19,17 +19,17 @@ from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.blocks.layout import BlockLayout
+from blast_transport.datagrams import compiled_intake, group_socket
+from blast_transport.datagrams.compiled_intake import CompiledDatagrams, open_datagrams
+from blast_transport.datagrams.intake import PythonIntake
+from blast_transport.datagrams.offload import UDP_SEGMENT, take_super_packets
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_assembly
-from blast_transport.transports.optical import compiled_light, light_socket
-from blast_transport.transports.optical.compiled_light import CompiledLight, open_light
-from blast_transport.transports.optical.light_intake import PythonLight
-from blast_transport.transports.optical.offload import UDP_SEGMENT, take_super_packets
-from blast_transport.transports.optical.parameters import OpticalParameters
 from blast_transport.transports.optical.receiver import OpticalReceiver
 from blast_transport.transports.receiving import ReceivingContext
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.groups import GroupParameters
 from blast_transport.wire.messages import Phase
 from blast_transport.wire.transports import OPTICAL
 from tests.support.transport.datagrams import LOOPBACK, bound_socket, delivered, on_one_processor
@@ -130,8 +130,8 @@ class EngineReceiver:
 
     def listen(self, source: tuple[str, int]) -> None:
         """Accept datagrams of this source only; earlier ones of others are still in the socket."""
-        self.light = open_light(self.socket, source, SESSION, self.assembly)
-        assert isinstance(self.light, CompiledLight if self.engine == COMPILED else PythonLight)
+        self.light = open_datagrams(self.socket, source, SESSION, self.assembly)
+        assert isinstance(self.light, CompiledDatagrams if self.engine == COMPILED else PythonIntake)
 
     def read(self, stop: int) -> tuple[list[tuple[int, int]], int]:
         """Read all available datagrams, and return their runs and the number of new segments.
@@ -176,7 +176,7 @@ def test_engines_process_datagrams_alike(
     data = data_of(size, SIZE, COUNT)
     with ExitStack() as undo:
         patch = undo.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
+        patch.setattr(group_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
         receivers = [EngineReceiver(engine, layout, undo) for engine in (PYTHON, COMPILED)]
         sending, foreign_socket = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
         for one in foreign:
@@ -203,8 +203,8 @@ def test_datagrams_of_other_sender_are_rejected(
 ) -> None:
     """The kernel drops them if it has a route to the sender; otherwise the engine refuses them."""
     if not is_routed:
-        monkeypatch.setattr(compiled_light, "listen_to", lambda sock, _: take_super_packets(sock))
-        monkeypatch.setattr(light_socket, "listen_to", lambda sock, _: take_super_packets(sock))
+        monkeypatch.setattr(compiled_intake, "listen_to", lambda sock, _: take_super_packets(sock))
+        monkeypatch.setattr(group_socket, "listen_to", lambda sock, _: take_super_packets(sock))
     with ExitStack() as undo:
         receiver = EngineReceiver(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         sending = undo.enter_context(bound_socket())
@@ -222,7 +222,7 @@ def test_datagrams_of_other_sender_are_rejected(
 @pytest.mark.parametrize("joins", [True, False], ids=["super-packets", "datagrams"])
 def test_one_read_returns_bounded_data(joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of datagrams per call is bounded, and no datagram is lost."""
-    monkeypatch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
+    monkeypatch.setattr(group_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
     with ExitStack() as undo:
         receiver = EngineReceiver(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         sending = undo.enter_context(bound_socket())
@@ -245,9 +245,11 @@ def test_one_read_returns_bounded_data(joins: bool, monkeypatch: pytest.MonkeyPa
 
 def receiving(receiver: EngineReceiver, sending: socket.socket, woken: socket.socket) -> OpticalReceiver:
     """Return the transport of a session that the socket `woken` wakes."""
-    parameters = to_parameters(OpticalParameters("239.7.7.7", 7001, *sending.getsockname()))
+    parameters = to_parameters(GroupParameters("239.7.7.7", 7001, *sending.getsockname()))
     at = (woken.fileno(), woken.fileno())
-    around = ReceivingContext(receiver.assembly, dial, LOOPBACK, lambda *_: receiver.socket, lambda: None, lambda: at)
+    around = ReceivingContext(
+        receiver.assembly, dial, LOOPBACK, None, lambda *_: receiver.socket, lambda: None, lambda: at
+    )
     transport = OpticalReceiver(Phase(SESSION, 1, OPTICAL, 0, parameters=parameters), around)
     transport.permit(SEGMENTS)
     return transport
@@ -306,7 +308,7 @@ def test_socket_subclass_is_read_by_python() -> None:
     with ExitStack() as undo:
         receiver = EngineReceiver(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         with Another(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            assert isinstance(open_light(sock, (LOOPBACK, 9), SESSION, receiver.assembly), PythonLight)
+            assert isinstance(open_datagrams(sock, (LOOPBACK, 9), SESSION, receiver.assembly), PythonIntake)
 
 
 def test_failing_socket_raises_os_error() -> None:

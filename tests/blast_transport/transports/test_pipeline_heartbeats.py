@@ -121,7 +121,7 @@ def test_complete_node_waits_limited_time_for_slow_successor() -> None:
     core.handle(BytesArrived(5), 0.1)
     core.handle(BytesSent(5), 0.1)
     core.handle(FromPredecessor(End(5, True)), 0.1)
-    core.handle(FromPredecessor(Report()), 0.1)
+    core.handle(FromPredecessor(Report({})), 0.1)
     core.handle(DataStored(), 3.0)
     reported = PipelineHeartbeat(5, held_up=False, store=SLOW)
     core.handle(FromSuccessor(reported), 5.8)
@@ -139,8 +139,8 @@ def test_node_that_stores_received_data_slowly_is_slow() -> None:
     for now in (1.1, 2.4, 2.6):
         core.store_does(BEHIND, 0.0, now)
         seen.append(core.node.store)
-    core.handle(FromPredecessor(Report()), 2.7)
-    core.handle(FromSuccessor(Passed()), 3.0)
+    core.handle(FromPredecessor(Report({})), 2.7)
+    core.handle(FromSuccessor(Passed({})), 3.0)
     for now in (4.9, 5.1):
         core.store_does(BEHIND, 0.0, now)
         seen.append(core.node.store)

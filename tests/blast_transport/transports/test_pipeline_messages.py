@@ -44,7 +44,7 @@ SAMPLES: list[Message] = [
     Quit(QuitReason.INTERRUPTED, "Strg-C – ü"),
     Quit(QuitReason.DONE),
     Report({3: "connection reset", 65535: ""}),
-    Report(),
+    Report({}),
     Passed({1: "x" * TEXT_BYTES}),
     PipelineHeartbeat(12, True),
     PipelineHeartbeat(12, False),
@@ -65,10 +65,10 @@ def test_encoded_message_is_decoded_unchanged(message: Message) -> None:
 
 
 def test_messages_have_golden_bytes() -> None:
-    assert encode(Get(258)) == bytes.fromhex("08000000 2100 0800 0201000000000000".replace(" ", ""))
-    assert encode(Data(64064)) == bytes.fromhex("40fa0000 2400 0800".replace(" ", ""))
-    assert encode(End(1, True)) == bytes.fromhex("09000000 2500 0800 0100000000000000 01".replace(" ", ""))
-    assert encode(Report({2: "ab"})) == bytes.fromhex("05000000 2700 0800 0200 02 6162".replace(" ", ""))
+    assert encode(Get(258)) == bytes.fromhex("08000000 2100 0900 0201000000000000".replace(" ", ""))
+    assert encode(Data(64064)) == bytes.fromhex("40fa0000 2400 0900".replace(" ", ""))
+    assert encode(End(1, True)) == bytes.fromhex("09000000 2500 0900 0100000000000000 01".replace(" ", ""))
+    assert encode(Report({2: "ab"})) == bytes.fromhex("05000000 2700 0900 0200 02 6162".replace(" ", ""))
 
 
 def test_decoder_leaves_payload_to_caller() -> None:

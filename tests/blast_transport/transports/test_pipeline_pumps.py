@@ -17,9 +17,10 @@ from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import SourceChangedError
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.transports.pipeline.connections import link as link_module
-from blast_transport.transports.pipeline.connections.compiled_pump import CompiledIntake, open_intake, open_outlet
+from blast_transport.transports.pipeline.connections.compiled_pump import CompiledIntake, open_intake
 from blast_transport.transports.pipeline.connections.feed import Feed
 from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.connections.outlets import open_outlet
 from blast_transport.transports.pipeline.protocol.messages import (
     Data,
     End,
@@ -41,7 +42,7 @@ MESSAGES: tuple[Message, ...] = (
     PipelineHeartbeat(7, held_up=False),
     PipelineHeartbeat(8, held_up=True, starved=True),
     End(90, True),
-    Report(),
+    Report({}),
     Report({3: "gone"}),
 )
 WRONG = (

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.transports.optical.pacing import SHARE, Pacer
-from blast_transport.transports.optical.sender import SHORTEST_WAIT
+from blast_transport.datagrams.pacing import SHARE, Pacer
+from blast_transport.datagrams.sender import SHORTEST_WAIT
 
 FULL = 9014
 RATE = 100e6

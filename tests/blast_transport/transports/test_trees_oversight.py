@@ -200,6 +200,8 @@ def test_streams_are_added_while_each_increases_rate() -> None:
 
 def test_renewals_back_off_without_improvement() -> None:
     renewals, now, waits = Renewals(), 0.0, []
+    # The first phase was not requested.
+    renewals.began(now)
     for _ in range(7):
         renewals.ask(10, now)
         assert renewals.due is not None

@@ -30,7 +30,7 @@ from blast_client import (
     receive,
 )
 from blast_client.api.base_error import BlastError
-from blast_client.send import submitted
+from blast_client.send import delivery, submitted
 from blast_transport.base.report import Progress
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.transports.choices import Chain
@@ -264,21 +264,21 @@ def test_chain_follows_rack_order_of_controller(
     agents: list[Agent], controller: RoundSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chains: list[Chain] = []
-    whole = sys.modules["blast_client.send.round"]
-    deliver = whole.deliver
+    deliver = delivery.deliver
 
     async def spying(client: Any, request: Any, carry: Any, chain: Chain) -> Any:
         chains.append(chain)
         return await deliver(client, request, carry, chain)
 
-    monkeypatch.setattr(whole, "deliver", spying)
+    monkeypatch.setattr(delivery, "deliver", spying)
     broadcast(b"x", list(reversed(addresses(agents))), settings=replace(controller, via="auto")).check()
     assert chains[0].order == HOSTS
 
 
 def test_settings_reject_unknown_transport() -> None:
     # Tests of the same process may have added transports.
-    with pytest.raises(InvalidArgumentError, match="via must be one of auto, optical, pipeline, trees, unicast"):
+    known = "auto, optical, multicast, pipeline, trees, unicast"
+    with pytest.raises(InvalidArgumentError, match=f"via must be one of {known}"):
         RoundSettings(via="optic")
 
 

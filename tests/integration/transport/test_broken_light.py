@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from blast_transport.base.errors import LightPathError
+from blast_transport.datagrams.interface import open_sender_socket
 from blast_transport.session import light_retry, transfer
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, Unicast
 from blast_transport.transports.optical import sender as optical_sender
-from blast_transport.transports.optical.interface import open_sender_socket
 from tests.support.transport.transport_hosts import LOOPBACK, TOLERANT, FaultyLight, agents, light, sender_to, sending
 from tests.support.waiting import eventually
 

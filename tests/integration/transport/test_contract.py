@@ -26,7 +26,15 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import StreamSource
-from blast_transport.transports.choices import Chain, OpticalPause, TransportChoice, Tree, Trees, Unicast
+from blast_transport.transports.choices import (
+    Chain,
+    MulticastChoice,
+    OpticalPause,
+    TransportChoice,
+    Tree,
+    Trees,
+    Unicast,
+)
 from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Intake
 from blast_transport.transports.trees.root import Root
@@ -68,6 +76,7 @@ def two_trees() -> Trees:
 
 CHOICES: dict[str, Callable[[], TransportChoice]] = {
     "optical": light,
+    "multicast": MulticastChoice,
     "pipeline": Chain,
     "trees": two_trees,
     "unicast": Unicast,
@@ -75,7 +84,7 @@ CHOICES: dict[str, Callable[[], TransportChoice]] = {
     "outside": Outside,
 }
 EVERY = pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
-OURS = pytest.mark.parametrize("choice", list(CHOICES.values())[:4], ids=list(CHOICES)[:4])
+OURS = pytest.mark.parametrize("choice", list(CHOICES.values())[:5], ids=list(CHOICES)[:5])
 NEXT = [*zip(CHOICES, [*list(CHOICES)[1:], "optical"], strict=True), ("pipeline", "optical")]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.blocks.layout import BlockLayout
+from blast_transport.datagrams.interface import open_group_socket, open_sender_socket
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.route import Route
 from blast_transport.store.blocks import assembly
@@ -18,10 +19,8 @@ from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.choices import Chain
-from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.transports.pipeline import node
-from blast_transport.transports.pipeline.connections.compiled_pump import open_outlet
-from blast_transport.transports.pipeline.connections.file_pump import FileOutlet
+from blast_transport.transports.pipeline.connections.outlets import FileOutlet, open_outlet
 from blast_transport.transports.pipeline.node import PipelineNode
 from blast_transport.transports.pipeline.protocol.messages import (
     Data,

@@ -15,11 +15,11 @@ import pytest
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import TransferResult
+from blast_transport.datagrams.interface import open_group_socket, open_sender_socket
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
-from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
 from tests.support.transport.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -34,9 +34,9 @@ from tests.support.transport.transport_hosts import (
 )
 
 
-def deceived(interface_address: str, group: str, port: int) -> socket.socket:
+def deceived(interface_address: str, group: str, port: int, source: str | None = None) -> socket.socket:
     """Open a group socket on which all datagrams seem to come from the sender, as with a forged address and port."""
-    return _DeceivedSocket(fileno=open_group_socket(interface_address, group, port).detach())
+    return _DeceivedSocket(fileno=open_group_socket(interface_address, group, port, source).detach())
 
 
 class _DeceivedSocket(socket.socket):

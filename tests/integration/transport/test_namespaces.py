@@ -210,7 +210,7 @@ def test_sealed_optical_traffic_reveals_no_content(plant: Plant, file: Path, tmp
 
 LISTENER = """
 import socket, sys
-from blast_transport.transports.optical.interface import open_group_socket
+from blast_transport.datagrams.interface import open_group_socket
 sock = open_group_socket(sys.argv[1], "239.1.2.3", 5000)
 sock.settimeout(30)
 sys.stdout.write("listening\\n")

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,7 +73,7 @@ def lies(kinds: Iterable[int]) -> list[Lie]:
     """Return lies about every field of messages of these types, in every form."""
     found = []
     for kind in sorted(kinds):
-        names = ["data"] if kind in (_DATA, _BLOCK) else [one.name for one in fields(_FORMS[kind].message)]
+        names = ["data"] if kind in (_DATA, _BLOCK) else _FORMS[kind].message.__match_args__
         found += [Lie(kind, name, how) for name in names for how in OF_FIELDS]
         found += [Lie(kind, "", how) for how in OF_MESSAGES]
     return found
@@ -119,7 +119,8 @@ def lied(frame: bytes, lie: Lie) -> bytes:
     message = form.decode(frame[FRAME.size :])
     for value in _others(getattr(message, lie.field), lie.how):
         with suppress(Exception):
-            body = form.encode(replace(message, **{lie.field: value}))
+            values = {name: getattr(message, name) for name in type(message).__match_args__}
+            body = form.encode(type(message)(**{**values, lie.field: value}))
             if len(body) <= form.largest:
                 return FRAME.pack(len(body), lie.kind, codec.VERSION) + body
     return frame

@@ -34,6 +34,7 @@ from blast_transport.base.engines import AUTO
 from blast_transport.base.report import Failed, Progress, Received, ReceiverEvent, TransferResult
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
+from blast_transport.datagrams.interface import open_group_socket
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.links.connection_limits import MAX_CONNECTIONS
 from blast_transport.links.dialling import Dialer
@@ -47,7 +48,6 @@ from blast_transport.store.sources.source import FileSource
 from blast_transport.store.targets.file_target import FileRules
 from blast_transport.store.targets.target import Target
 from blast_transport.transports.choices import OpticalChoice
-from blast_transport.transports.optical.interface import open_group_socket
 from blast_transport.transports.receiving import GroupOpener
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
@@ -74,8 +74,8 @@ class FaultyLight:
         self.shares = (loss, doubled, changed)
         self.chance = random.Random(seed)
 
-    def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
-        sock = _FaultySocket(fileno=open_group_socket(interface_address, group, port).detach())
+    def __call__(self, interface_address: str, group: str, port: int, source: str | None = None) -> socket.socket:
+        sock = _FaultySocket(fileno=open_group_socket(interface_address, group, port, source).detach())
         sock.faulty = self
         return sock
 

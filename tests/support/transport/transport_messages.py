@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from blast_transport.transports.optical.parameters import OpticalParameters
 from blast_transport.transports.pipeline.parameters import PipelineParameters
 from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.groups import GroupParameters
 from blast_transport.wire.messages import (
     Abort,
     Credit,
@@ -21,6 +21,7 @@ from blast_transport.wire.messages import (
     Readmitted,
     Ready,
     Repair,
+    TransportOrder,
     TransportReport,
 )
 from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
@@ -32,7 +33,7 @@ SAMPLES: list[Message] = [
     Hello(3, 10_000_000, 1456, 44, "blake3", "folder", "sparse", holes=((0, 3), (5, 150))),
     Ready(3, ((0, 5), (9, 1)), 425984, True, 1e9, True),
     Ready(4),
-    Phase(5, 1, OPTICAL, 0, 4, 12, parameters=to_parameters(OpticalParameters("239.1.2.3", 5000, "10.0.0.9", 40000))),
+    Phase(5, 1, OPTICAL, 0, 4, 12, parameters=to_parameters(GroupParameters("239.1.2.3", 5000, "10.0.0.9", 40000))),
     Phase(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=to_parameters(PipelineParameters(CHAIN, 1))),
     Phase(7, 3, UNICAST, 9),
     PhaseReady(8, 1, "no interface"),
@@ -49,4 +50,5 @@ SAMPLES: list[Message] = [
     Demoted(20),
     Readmitted(21),
     TransportReport(22, 3, b"{}"),
+    TransportOrder(23, 3, b"{}"),
 ]

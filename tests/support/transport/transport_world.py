@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from blast_transport.blocks.masks import runs
+from blast_transport.datagrams.intake import AssemblyIntake
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
-from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import (
     Abort,
     Demoted,
@@ -478,7 +478,7 @@ class World:
         if host.core is None or host.core.over:
             return
         host.free_at = self.now + host.pace * number / self.data.layout.block_segments
-        intake = LightIntake(host.core.assembly)
+        intake = AssemblyIntake(host.core.assembly)
         intake.stop = host.core.light_end
         intake.take([(segment, number, payload)] if host.core.receiving else [])
         host.core.arrived(intake.arrived(self.now), self.now)

@@ -13,12 +13,8 @@ from collections.abc import Callable
 from blast_transport.base.errors import ForgottenError
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.store_writer import StoreWriter
-from blast_transport.store.sources.source import Source
+from blast_transport.transports.pipeline.connections.outlets import READ_BYTES, REPLAY_BYTES
 
-READ_BYTES = 1 << 18
-REPLAY_BYTES = 32 << 20
-"""Bytes that are kept: enough to survive a node that dies with the data in its own and its neighbors' kernel buffers.
-"""
 _MAX_WAITING = 8 << 20
 """Memory for a store that is slower than the network."""
 _MAX_EARLY = 64 << 20
@@ -168,22 +164,3 @@ class ReplayOutlet:
         if count == 0:
             raise ForgottenError(self._replay.first_held)
         return self._buffer[:count]
-
-
-class StreamOutlet:
-    """Out of a source that is no file."""
-
-    frames = None
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._buffer = memoryview(bytearray(READ_BYTES))
-
-    def check(self, offset: int) -> None:
-        """Check that data from this offset on is held."""
-        self._source.read(offset, self._buffer[:1])
-
-    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """Send up to `limit` bytes, all of which must be available."""
-        count = self._source.read(offset, self._buffer[: min(limit, READ_BYTES)])
-        return sock.send(self._buffer[:count])

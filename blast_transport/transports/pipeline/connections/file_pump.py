@@ -13,18 +13,16 @@ A slow store delays only itself: a thread then writes, and queued data goes to t
 
 from __future__ import annotations
 
-import os
 import socket
-import ssl
 from collections.abc import Callable
 from functools import partial
 
-from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.eager_writer import EagerWriter
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.store.targets.target import Buffer
-from blast_transport.transports.pipeline.connections.copy_pump import READ_BYTES
+from blast_transport.transports.pipeline.connections.outlets import READ_BYTES
 from blast_transport.transports.pipeline.connections.pump import FrameReader, FrameWriter, Outlet
 
 _BLOCKS = 16
@@ -132,44 +130,6 @@ class FileIntake:
             self._stored = stop
         if stop == len(self._buffer):
             self._filled = self._stored = 0
-
-
-class FileOutlet:
-    """Out of a regular file, which may still grow."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._buffer: memoryview | None = None
-
-    @property
-    def frames(self) -> FrameWriter | None:
-        """Return no writer of whole frames."""
-        return None
-
-    def check(self, offset: int) -> None:
-        """Do nothing: a file keeps its data."""
-
-    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """Send up to `limit` bytes. Raise SourceChangedError if the file became shorter."""
-        if isinstance(sock, ssl.SSLSocket):
-            return self._copy(sock, offset, limit)
-        count = os.sendfile(sock.fileno(), self._descriptor, offset, limit)
-        if count == 0:
-            raise became_shorter(offset)
-        return count
-
-    def _copy(self, sock: ssl.SSLSocket, offset: int, limit: int) -> int:
-        if self._buffer is None:
-            self._buffer = memoryview(bytearray(READ_BYTES))
-        count = os.preadv(self._descriptor, [self._buffer[: min(limit, READ_BYTES)]], offset)
-        if count == 0:
-            raise became_shorter(offset)
-        return sock.send(self._buffer[:count])
-
-
-def became_shorter(offset: int) -> SourceChangedError:
-    """Return the error for a file that ends before its size."""
-    return SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
 
 
 def _put_row(store: BlockStore, block: int, row: Buffer) -> None:

@@ -2,103 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.transports.pipeline.protocol.messages import Message
 from blast_transport.transports.pipeline.protocol.phase import PipelineEvent
 
 # Events of the successor's side.
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(FrozenRecord):
     """The node starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class FromSuccessor:
+class FromSuccessor(FrozenRecord):
     """A message from the successor arrived."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class SuccessorLost:
+class SuccessorLost(FrozenRecord):
     """The connection to the successor failed, or could not be made; `unanswered`: for the whole waiting time."""
 
     reason: str
     unanswered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BytesSent:
+class BytesSent(FrozenRecord):
     """All bytes before `position` went to the successor."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class BytesNoLongerHeld:
+class BytesNoLongerHeld(FrozenRecord):
     """The bytes that the successor needs next are no longer held; `first_held` is the smallest offset that is."""
 
     first_held: int
 
 
-@dataclass(frozen=True, slots=True)
-class BytesLost:
+class BytesLost(FrozenRecord):
     """Announced bytes were lost before they went to the successor: its connection is closed."""
 
 
 # Events of the predecessor's side, and of the source.
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(FrozenRecord):
     """The node at this position connected as the predecessor."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
-class FromPredecessor:
+class FromPredecessor(FrozenRecord):
     """A message other than data arrived from the predecessor."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class PredecessorLost:
+class PredecessorLost(FrozenRecord):
     """The connection from the predecessor ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class BytesArrived:
+class BytesArrived(FrozenRecord):
     """All bytes before `position` are held."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class FromSource:
+class FromSource(FrozenRecord):
     """A message arrived from the source, on the connection that fetches from it."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLost:
+class FetchLost(FrozenRecord):
     """The connection to the source failed."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataStored:
+class DataStored(FrozenRecord):
     """After `Complete`: all received data is stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(FrozenRecord):
     """The successor's side is done, and the report is delivered."""
 
 
@@ -123,95 +108,81 @@ Event = (
 # Commands to the shell.
 
 
-@dataclass(frozen=True, slots=True)
-class Connect:
+class Connect(FrozenRecord):
     """Connect to the node at `place` and send Join; it becomes the successor."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeNodes:
+class ProbeNodes(FrozenRecord):
     """Test whether the nodes at these positions live, within `probe` seconds; a Connect to one may follow soon."""
 
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Serve:
+class Serve(FrozenRecord):
     """Send data from `offset` on to the successor."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SendDownstream:
+class SendDownstream(FrozenRecord):
     """Send a message to the successor."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class CloseDownstream:
+class CloseDownstream(FrozenRecord):
     """Close the connection to the successor after the queued messages are sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admit:
+class Admit(FrozenRecord):
     """Make the newly joined node the predecessor; send `last_message` to the previous one, if any, and close it."""
 
     last_message: Message | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(FrozenRecord):
     """Send this message to the newly joined node and close its connection."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class SendUpstream:
+class SendUpstream(FrozenRecord):
     """Send a message to the predecessor."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class CloseUpstream:
+class CloseUpstream(FrozenRecord):
     """Close the connection from the predecessor after the queued messages are sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(FrozenRecord):
     """Connect to the source and request these bytes."""
 
     offset: int
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(FrozenRecord):
     """Skip to this offset; other transports have delivered all bytes before it."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class CloseFetch:
+class CloseFetch(FrozenRecord):
     """Close the connection to the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(FrozenRecord):
     """Finish at byte `stop` of this phase; `final`: also of the file or stream. `DataStored` answers."""
 
     stop: int
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(FrozenRecord):
     """Report to the session. `Ended` is the last report: close everything."""
 
     event: PipelineEvent

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Join, decode_join, encode_join
@@ -50,74 +51,64 @@ class QuitReason(IntEnum):
     """Down: the report has reached the source; all nodes may end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(FrozenRecord):
     """Request for the bytes from `offset` on."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pget:
+class Pget(FrozenRecord):
     """Request to the source for the bytes from `offset` to before `stop`."""
 
     offset: int
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(FrozenRecord):
     """Answer to a request for bytes that are no longer held; `first_held` is the smallest offset that is."""
 
     first_held: int
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(FrozenRecord):
     """Frame head: the next `length` bytes of the connection are data."""
 
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(FrozenRecord):
     """Range that every receiver held when the transfer began; the data continues at `stop`."""
 
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(FrozenRecord):
     """End of the phase at byte `stop`; `final`: also of the file or stream."""
 
     stop: int
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Quit:
+class Quit(FrozenRecord):
     """End before all data has passed."""
 
     reason: QuitReason
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(FrozenRecord):
     """After End or Quit: the lost nodes, by position in the chain, with the reason."""
 
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(FrozenRecord):
     """Confirmation that the report is delivered, with all losses, so that the source need not be called."""
 
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineHeartbeat:
+class PipelineHeartbeat(FrozenRecord):
     """Heartbeat of a node that holds all bytes before `position`.
 
     `held_up`: it waits for another node. `starved`: it waits for data most of the time. `store`: pace of its store.
@@ -137,8 +128,7 @@ def short(text: str) -> str:
     return text.encode(errors="replace")[:TEXT_BYTES].decode(errors="ignore")
 
 
-@dataclass(frozen=True, slots=True)
-class _PipelineForm:
+class _PipelineForm(NamedTuple):
     message: type[Message]
     encode: Callable[..., bytes]
     decode: Callable[[bytes], Message]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 MIN_SHARE = 0.5
@@ -26,8 +25,7 @@ def is_far_behind(since: float, done: float, now: float, min_seconds: float) -> 
     return now >= max(since, done) + max(min_seconds, done - since)
 
 
-@dataclass(frozen=True, slots=True)
-class PaceSample:
+class PaceSample(NamedTuple):
     """Observation at one time: bytes that have arrived, were given to the successor, and were accepted by it."""
 
     now: float

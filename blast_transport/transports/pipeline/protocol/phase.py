@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
 from blast_transport.base.errors import WrongInputError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 
 
@@ -22,8 +22,7 @@ _BEATS = 5
 """Heartbeats within the shortest silence."""
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineTimings:
+class PipelineTimings(NamedTuple):
     """Timeouts in seconds.
 
     `heartbeat`: interval of heartbeats to the neighbors. `silence`: without a heartbeat before the successor counts as
@@ -36,7 +35,7 @@ class PipelineTimings:
     heartbeat: float = 0.2
     silence: float = NODE_TIMEOUT
     answer: float = NODE_TIMEOUT
-    retry: float = 0.05
+    retry: float = 0.01
     orphan: float = 30.0
     fetch: float = 5.0
     linger: float = 15.0
@@ -54,8 +53,7 @@ class PipelineTimings:
         return cls(min(cls().heartbeat, silence / _BEATS), silence, silence)
 
 
-@dataclass(frozen=True, slots=True)
-class PipelinePhase:
+class PipelinePhase(FrozenRecord):
     """Phase along `chain`, the source first, from block `first_block` on; this node is at `index`.
 
     `token` lets the members in. A successor that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is.
@@ -69,7 +67,7 @@ class PipelinePhase:
     first_block: int
     chain: tuple[ChainMember, ...]
     index: int
-    timings: PipelineTimings = field(default_factory=PipelineTimings)
+    timings: PipelineTimings = PipelineTimings()
     slowest_rate: float = 0.0
     buffer: int = 0
 
@@ -101,15 +99,13 @@ class NodeOutcome(Enum):
     """It could not continue: its store, its source, or every neighbor failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseProgress:
+class PhaseProgress(FrozenRecord):
     """All bytes before `position` are held (at the source: have arrived at its successor)."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLost:
+class NodeLost(FrozenRecord):
     """Another node was given up by this one.
 
     It is skipped, unless `reason` shows that the rest of the chain is lost with it.
@@ -119,30 +115,26 @@ class NodeLost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseDrained:
+class PhaseDrained(FrozenRecord):
     """The phase ends at byte `position`, and all before it is here (at the source: at everyone left in the chain)."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(FrozenRecord):
     """The report: every node that the chain lost, with the reason."""
 
     failed: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseEnded:
+class PhaseEnded(FrozenRecord):
     """The last event of all."""
 
     outcome: NodeOutcome
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFailed:
+class StoreFailed(FrozenRecord):
     """The own store of this node accepts no more data.
 
     This is reported before other nodes learn that it leaves.

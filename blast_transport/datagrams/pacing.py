@@ -46,6 +46,13 @@ class _Schedule:
         return (now - max(self.next, now - self.tolerance)) * self.rate
 
 
+def _tolerances(rate: float, datagram_bytes: int, queue_bytes: int) -> tuple[float, float]:
+    """Return the seconds by which the average and the peak schedule may fall behind."""
+    queued = min(queue_bytes * _QUEUE_SHARE * 8 / rate, _LONGEST_BURST_SECONDS)
+    burst = max(_BURST_SECONDS, queued, datagram_bytes * 8 / rate)
+    return max(_MEMORY_SECONDS, burst / SHARE), burst
+
+
 class Pacer:
     """Spaces datagrams so that a path of `rate` bits/s is never overrun.
 
@@ -55,14 +62,23 @@ class Pacer:
     unpaced sender.
     """
 
-    __slots__ = ("_average", "_peak")
+    __slots__ = ("_average", "_path", "_peak")
 
     def __init__(self, rate: float, datagram_bytes: int, now: float, queue_bytes: int = 0) -> None:
         check_rate(rate)
-        queued = min(queue_bytes * _QUEUE_SHARE * 8 / rate, _LONGEST_BURST_SECONDS)
-        burst = max(_BURST_SECONDS, queued, datagram_bytes * 8 / rate)
-        self._average = _Schedule(rate * SHARE, max(_MEMORY_SECONDS, burst / SHARE), now)
-        self._peak = _Schedule(rate, burst, now)
+        self._path = datagram_bytes, queue_bytes
+        average, peak = _tolerances(rate, *self._path)
+        self._average, self._peak = _Schedule(rate * SHARE, average, now), _Schedule(rate, peak, now)
+
+    def change(self, rate: float, now: float) -> None:
+        """Continue at another rate; datagrams that have left count as before. Raises as the constructor does."""
+        check_rate(rate)
+        for schedule, share, tolerance in zip(
+            (self._average, self._peak), (SHARE, 1.0), _tolerances(rate, *self._path), strict=True
+        ):
+            ahead = max(0.0, schedule.next - now) * schedule.rate
+            schedule.rate, schedule.tolerance = rate * share, tolerance
+            schedule.next = now + ahead / schedule.rate if ahead else schedule.next
 
     def delay(self, now: float) -> float:
         """Return the seconds until the next datagram may leave; 0 if it may leave now."""

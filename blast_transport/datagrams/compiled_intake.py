@@ -6,31 +6,36 @@ import os
 import socket
 
 from blast_transport.base.moderation import ReadWindow
+from blast_transport.datagrams.group_socket import Address, listen_to
+from blast_transport.datagrams.intake import DatagramIntake, PythonIntake
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.blocks.compiled_assembly import CompiledAssembly, OpticalReader
-from blast_transport.transports.optical.light_intake import OpticalIntake, PythonLight
-from blast_transport.transports.optical.light_socket import Address, listen_to
 from blast_transport.transports.receiving import SegmentsArrived
 
 
-def open_light(sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> OpticalIntake:
+def open_datagrams(
+    sock: socket.socket, source: Address, session: int, assembly: BlockAssembly, coding: int = 0
+) -> DatagramIntake:
     """Open the datagrams of a session of the sender at `source`, from a joined socket, by the engine of the assembly.
 
-    A subclass of socket may receive differently, which only Python can call.
+    The sender sends parity of groups of `coding` blocks, if not 0; Python rejects it. A subclass of socket may receive
+    differently, which only Python can call.
     """
     if isinstance(assembly, CompiledAssembly) and type(sock) is socket.socket:
-        return CompiledLight(sock, source, session, assembly)
-    return PythonLight(sock, source, session, assembly)
+        return CompiledDatagrams(sock, source, session, assembly, coding)
+    return PythonIntake(sock, source, session, assembly)
 
 
-class CompiledLight:
-    """A `OpticalIntake` into a compiled assembly."""
+class CompiledDatagrams:
+    """A `DatagramIntake` into a compiled assembly."""
 
-    def __init__(self, sock: socket.socket, source: Address, session: int, assembly: CompiledAssembly) -> None:
+    def __init__(
+        self, sock: socket.socket, source: Address, session: int, assembly: CompiledAssembly, coding: int = 0
+    ) -> None:
         self.stop = 0
         self.emptied, self.read_at = True, 0.0
         self._socket = sock
-        self._taken = OpticalReader(assembly, source, session, joined=listen_to(sock, source))
+        self._taken = OpticalReader(assembly, source, session, joined=listen_to(sock, source), coding=coding)
         self._runs: list[tuple[int, int]] = []
         self._new = 0
 

@@ -38,7 +38,9 @@ def cut_super_packets(sock: socket.socket, size: int) -> bool:
 
 def refused_datagrams(size: int, error: OSError) -> LightPathError:
     """Return the error for datagrams of `size` bytes that could not be sent."""
-    return LightPathError(f"the optical interface rejects datagrams of {size} bytes: {sentence(error)}")
+    # The kernel returns EPERM for packets that a firewall drops at the sender.
+    remedy = "; permit UDP in the firewall of this host" if error.errno == errno.EPERM else ""
+    return LightPathError(f"the interface rejects datagrams of {size} bytes: {sentence(error)}{remedy}")
 
 
 class DatagramSender:

@@ -11,11 +11,12 @@ import os
 import socket
 from collections.abc import Sequence
 
+from blast_transport.datagrams.bursts import BurstLimit, Bursts, ReadBursts, Retransmission
+from blast_transport.datagrams.offload import cut_super_packets, refused_datagrams
+from blast_transport.datagrams.pacing import Pacer
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.compiled_reader import CompiledReader
-from blast_transport.transports.optical.bursts import BurstLimit, Bursts, ReadBursts, Retransmission
-from blast_transport.transports.optical.offload import cut_super_packets, refused_datagrams
-from blast_transport.transports.optical.pacing import Pacer
+from blast_transport.transports.sending import ParityRun
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Phase
 
@@ -31,6 +32,11 @@ def open_bursts(sock: socket.socket, phase: Phase, reader: BlockReader, woken: i
     if isinstance(reader, CompiledReader) and not reader.sealed:
         return CompiledBursts(sock, phase, reader, woken)
     return ReadBursts(sock, phase, reader)
+
+
+def can_encode(reader: BlockReader) -> bool:
+    """Return whether the bursts of this reader can send parity segments, whose code needs an even number of bytes."""
+    return isinstance(reader, CompiledReader) and not reader.sealed and reader.layout.segment_size % 2 == 0
 
 
 class CompiledBursts:
@@ -64,6 +70,11 @@ class CompiledBursts:
     def again(self, retransmissions: Sequence[Retransmission]) -> None:
         """Retransmit these segments."""
         counts, refused = self._reader.by_engine(self._native.again, self._ends, retransmissions)
+        self._count(counts, refused)
+
+    def send_parity(self, parity: ParityRun, group_blocks: int) -> None:
+        """Send parity of a group of blocks."""
+        counts, refused = self._reader.by_engine(self._native.parity, self._ends, group_blocks, parity)
         self._count(counts, refused)
 
     @property

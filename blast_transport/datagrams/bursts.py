@@ -13,10 +13,11 @@ from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError
 from blast_transport.blocks.masks import runs
+from blast_transport.datagrams.burst import Burst
+from blast_transport.datagrams.offload import DatagramSender
+from blast_transport.datagrams.pacing import Pacer
 from blast_transport.store.sources.block_reader import BlockReader
-from blast_transport.transports.optical.burst import Burst
-from blast_transport.transports.optical.offload import DatagramSender
-from blast_transport.transports.optical.pacing import Pacer
+from blast_transport.transports.sending import ParityRun
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Phase
 
@@ -61,6 +62,9 @@ class Bursts(Protocol):
     def again(self, retransmissions: Sequence[Retransmission]) -> None:
         """Retransmit these segments, as far as they are held. Raise LightPathError, SourceChangedError."""
 
+    def send_parity(self, parity: ParityRun, group_blocks: int) -> None:
+        """Send parity of a group of blocks, if the reader `can_encode`. Raise LightPathError, SourceChangedError."""
+
 
 class ReadBursts:
     """`Bursts` of any reader, including sealed blocks."""
@@ -100,6 +104,9 @@ class ReadBursts:
             self._again.load(block, len(image))
             for first, count in runs(mask & ((1 << self._again.segments) - 1)):
                 self._send(self._again, first, count)
+
+    def send_parity(self, parity: ParityRun, group_blocks: int) -> None:
+        """Send nothing: only the compiled engine encodes."""
 
     def _send_piece(self, piece: int) -> None:
         burst = self._burst

@@ -13,12 +13,12 @@ from contextlib import suppress
 from itertools import pairwise
 
 from blast_transport.blocks.layout import BlockLayout
+from blast_transport.datagrams.offload import take_super_packets
 from blast_transport.store.blocks.block_assembly import Piece
-from blast_transport.transports.optical.offload import take_super_packets
 from blast_transport.wire.datagram import HEADER
 
 Address = tuple[str, int]
-"""(IPv4 address, UDP port)."""
+"""(IP address, UDP port)."""
 
 _READS_PER_WAKE = 16
 """A limit, so that the sender gets a credit before its window is exhausted."""
@@ -27,7 +27,7 @@ _ROWS = 8
 _TRUNCATED = int(socket.MSG_TRUNC)
 
 
-class LightSocket:
+class GroupSocket:
     """Socket of a joined group that receives one session of the sender at `source`, and nothing else."""
 
     def __init__(self, sock: socket.socket, source: Address, session: int, layout: BlockLayout) -> None:
@@ -76,7 +76,7 @@ class LightSocket:
             except ConnectionError:
                 continue
             count = -(-length // self._datagram)
-            if source != self._source:
+            if source[:2] != self._source:
                 self._refused += count
                 continue
             if flags & _TRUNCATED or length - (count - 1) * self._datagram <= HEADER.size or count == 0:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blast_transport.base.moderation import ReadWindow
+from blast_transport.datagrams.group_socket import Address, GroupSocket
 from blast_transport.store.blocks.block_assembly import BlockAssembly, Piece
-from blast_transport.transports.optical.light_socket import Address, LightSocket
 from blast_transport.transports.receiving import SegmentsArrived
 
 
-class OpticalIntake(Protocol):
+class DatagramIntake(Protocol):
     """Datagrams of one optical phase on their way into an assembly. `stop`: segments from there on are rejected.
 
     `emptied`: the last read took all available data. `read_at`: time of that read.
@@ -33,7 +33,7 @@ class OpticalIntake(Protocol):
         """Leave the group."""
 
 
-class LightIntake:
+class AssemblyIntake:
     """Intake of valid segments into `assembly`, which records the ones that have passed."""
 
     def __init__(self, assembly: BlockAssembly) -> None:
@@ -65,12 +65,12 @@ class LightIntake:
         return arrived
 
 
-class PythonLight(LightIntake):
-    """A `OpticalIntake` that Python reads: the reference."""
+class PythonIntake(AssemblyIntake):
+    """A `DatagramIntake` that Python reads: the reference."""
 
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> None:
         super().__init__(assembly)
-        self._socket = LightSocket(sock, source, session, assembly.store.layout)
+        self._socket = GroupSocket(sock, source, session, assembly.store.layout)
         self.emptied, self.read_at = True, 0.0
 
     def read(self, stay: ReadWindow | None = None) -> int:
