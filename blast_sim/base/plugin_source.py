@@ -29,6 +29,7 @@ BLAST = frozenset(
         "blast_controller",
         "blast_sim",
         "blast_transport",
+        "optical_switch",
         "tl1_driver",
     }
 )

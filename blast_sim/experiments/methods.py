@@ -12,7 +12,7 @@ from blast_sim.experiments.cell import FlowCell
 from blast_sim.flow.optics import OpticalResources
 from blast_sim.flow.phases import Phase
 from blast_sim.methods.hdfs import HdfsReading, hdfs
-from blast_sim.methods.ip_multicast import ip_multicast
+from blast_sim.methods.ip_multicast import ip_multicast, packet_multicast
 from blast_sim.methods.method import Method, Multicast, Phased, World
 from blast_sim.methods.naive import naive
 from blast_sim.methods.optical import Blast, Control, RequestTerms
@@ -33,6 +33,7 @@ PHASED: Mapping[str, Callable[[Scenario], PhasesOf]] = {
     "pipeline": lambda scenario: pipeline,
     "trees": lambda scenario: trees,
     "ip-multicast": lambda scenario: partial(ip_multicast, set_up=scenario.packet_multicast.set_up_ms / 1000),
+    "packet-multicast": lambda scenario: partial(packet_multicast, set_up=scenario.packet_multicast.set_up_ms / 1000),
     "rack-fabric": lambda scenario: partial(rack_fabric, lossless=scenario.rack_fabric.lossless),
 }
 """Methods that are functions from a multicast to its phases."""

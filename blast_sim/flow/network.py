@@ -100,7 +100,12 @@ class RackNetwork:
         first = 2 * self.servers + 2 * self.racks
         return [first + self._port(*root), *(first + self._ports + self._port(*leaf) for leaf in leaves)]
 
-    def packet_multicast(self, sender_rack: int, racks: Iterable[int]) -> list[int]:
+    def shared_tree(self, sender_rack: int, racks: Iterable[int]) -> list[int]:
+        """Return the links of a tree between racks in the network of the servers, from one rack to others."""
+        first = 2 * self.servers
+        return [first + sender_rack, *(first + self.racks + rack for rack in racks)]
+
+    def separate_tree(self, sender_rack: int, racks: Iterable[int]) -> list[int]:
         """Return the links of a tree in the second packet network, from one rack to others."""
         first = 2 * self.servers + 2 * self.racks + 2 * self._ports
         return [first + sender_rack, *(first + self.racks + rack for rack in racks)]

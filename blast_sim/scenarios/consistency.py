@@ -13,7 +13,7 @@ from blast_sim.flow.optics import OpticalResources
 from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
 from blast_sim.scenarios.sites import hosts_of
 
-OF_RACKS = ("ip-multicast", "rack-fabric", "blast")
+OF_RACKS = ("ip-multicast", "packet-multicast", "rack-fabric", "blast")
 """Methods that use what only racks have."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from algorithms.scheduling import DEFAULT, POLICIES
-from blast_controller.configuration.section import Name, Section
+from blast_base.settings import Name, Section
 from blast_sim.flow.optics import OPENFLOW_SECONDS, SWITCHING_SECONDS, WITHOUT_OPTICAL_SWITCH_SECONDS
 from blast_sim.methods import METHODS, PACKET_METHODS
 from blast_sim.methods.method import Order

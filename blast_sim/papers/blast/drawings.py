@@ -23,6 +23,7 @@ NAMES = {
     "pipeline": "pipeline",
     "torrent": "TorrentBroadcast",
     "ip-multicast": "IP multicast",
+    "packet-multicast": "multicast of packets",
     "rack-fabric": "rack fabric",
     "blast": "Blast",
 }

@@ -13,7 +13,7 @@ import pytest
 
 from blast_sim.fabric.replication import measured
 from blast_sim.methods.hdfs import BLOCK, HdfsReading, hdfs
-from blast_sim.methods.ip_multicast import ip_multicast
+from blast_sim.methods.ip_multicast import ip_multicast, packet_multicast
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
@@ -62,6 +62,9 @@ def in_rounds(size: float, rate_of_round) -> float:
         (partial(ip_multicast, set_up=0.5), small_network(6, 4, 0.1), (0, 1, 2), 0.5 + D / C),
         # Within a rack no tree is used.
         (ip_multicast, small_network(), (3,), D / C),
+        (packet_multicast, small_network(), (3,), D / C),
+        # Each uplink carries the data once, whatever the number of servers and racks.
+        (partial(packet_multicast, set_up=0.5), small_network(6, 4, 2.0), (0, 1, 2, 3, 5), 0.5 + D / (2 * GIGABIT)),
     ],
 )
 def test_small_cases_take_the_time_of_the_closed_form(phases, network, racks, seconds) -> None:
@@ -154,6 +157,19 @@ def test_ip_multicasts_share_links() -> None:
     groups = [group(network, (0, 1, 2), name="one"), group(network, (3, 1, 5), name="other")]
     # Both arrive at rack 1 by the same link, each with half of it.
     assert times_of(where, Phased(where, ip_multicast), groups) == pytest.approx({"one": 2 * D / C, "other": 2 * D / C})
+
+
+def test_packet_multicast_shares_links_with_unicast() -> None:
+    """Both leave by the uplink of rack 0, each with half of it until the smaller one has ended."""
+    network = small_network(6, 4, 2.0)
+    where = world(network)
+    sent, unicast = group(network, (0, 1)), Multicast("u", 1, (8,), 100_000_000)
+    ends: dict[str, float] = {}
+    for one, phases in ((sent, packet_multicast), (unicast, naive)):
+        Phased(where, phases).send(one, lambda one=one: ends.update({one.name: where.simulation.clock.now}))
+    where.simulation.run(lambda: len(ends) == 2)
+    small = 8e8
+    assert ends == pytest.approx({"u": small / GIGABIT, "m": (D + small) / (2 * GIGABIT)})
 
 
 @pytest.mark.parametrize("lossless", [False, True])

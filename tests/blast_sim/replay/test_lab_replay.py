@@ -18,7 +18,7 @@ from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Shuffle, TraceMulticast, Workload
 from blast_transport.base.report import ReceiverOutcome, TransferResult
-from blast_transport.transports.optical.pacing import SHARE
+from blast_transport.datagrams.pacing import SHARE
 from mininet_topos.demo.mix import MixRequest, ServedRequest
 from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
 from mininet_topos.topology.plan import LabPlan
