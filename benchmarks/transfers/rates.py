@@ -44,7 +44,7 @@ MEGABYTES, QUICK_MEGABYTES = 1000, 64
 REPEATS, QUICK_REPEATS = 3, 1
 UNUSUAL = ("unicast", "optical-python", "pipeline-python", "verifying", "verifying_floor")
 """Tools that run only if named: slow ones, and comparisons for the compiled engine."""
-OURS = ("optical", "pipeline")
+OURS = ("optical", "multicast", "pipeline")
 
 
 def main() -> bool:

@@ -201,7 +201,7 @@ LIGHT = """
 import socket, sys
 from pathlib import Path
 from blast_transport.blocks.layout import BlockLayout
-from blast_transport.transports.optical.compiled_light import CompiledLight, open_light
+from blast_transport.datagrams.compiled_intake import CompiledDatagrams, open_datagrams
 from blast_transport.store.opening import open_assembly
 from blast_transport.wire.datagram import HEADER
 from tests.support.transport.datagrams import bound_socket, delivered, on_one_processor
@@ -210,8 +210,8 @@ store = file_store("compiled", Path(sys.argv[1]), BlockLayout(200 * 40 * 984, 98
 assembly = open_assembly(store, None)
 with on_one_processor(), bound_socket() as mouth, bound_socket() as ear:
     ear.setblocking(False)
-    light = open_light(ear, mouth.getsockname(), 7, assembly)
-    assert isinstance(light, CompiledLight)
+    light = open_datagrams(ear, mouth.getsockname(), 7, assembly)
+    assert isinstance(light, CompiledDatagrams)
     light.stop = 1 << 30
     mouth.setsockopt(socket.IPPROTO_UDP, 103, 1000)
     new = 0

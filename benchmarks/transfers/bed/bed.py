@@ -12,8 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,8 @@ _MAX_RECEIVERS = 253
 """With the sender, the addresses of a /24."""
 _FORWARDING, _DISABLED = 3, 0
 """States of a bridge's port (bridge(8))."""
+_FAR = "far"
+"""The device of the relay that adds distance."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,10 @@ class Bed(SetUp):
     def mend(self, hosts: Collection[int]) -> None:
         """Undo `cut`."""
         self._set_ports(hosts, _FORWARDING)
+
+    def shape_uplink(self, rack: int, shape: Shape) -> None:
+        """Change the rate and the queue of a rack's link to the core while packets pass it."""
+        batch("tc", shape.lines(f"uplink{rack}"), self._middle)
 
     def _set_ports(self, hosts: Collection[int], state: int) -> None:
         # The bridge keeps its table, so that it does not flood frames for a host that was cut off.
@@ -234,31 +240,100 @@ def _quiet_and_trusting() -> None:
         (Path("/proc/sys/net/ipv4/conf") / interface / "rp_filter").write_text("0")
 
 
+class RelayOrders:
+    """Commands to a running `delay_relay.py`, which changes a path while packets pass it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def give(self, command: str) -> tuple[int, int]:
+        """Give a command; return the number of frames until now, and of the lost ones. Raises PrerequisiteError."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{command}\n".encode())
+        match (answer := self._process.stdout.readline().decode().strip() or "it has ended").split():
+            case ["ok", frames, lost]:
+                return int(frames), int(lost)
+        raise PrerequisiteError(f"the relay did not follow {command!r}: {answer}")
+
+
 @contextmanager
 def apart(bed: Bed, pairs: Iterable[tuple[int, int]], one_way_ms: float) -> Iterator[None]:
     """Delay all packets between these pairs of hosts, in both directions, on a bed without racks.
 
-    Ingress of a host's port redirects packets for a distant host to one device, which returns them to the bridge later.
     Raises PrerequisiteError, HostError.
     """
-    middle, device = bed.switch.namespace, "far"
-    command = ["mnexec", "-a", str(middle), sys.executable, str(HERE / "delay_relay.py"), device, str(one_way_ms)]
-    with subprocess.Popen(command, env=bed.environment, stdout=subprocess.PIPE, start_new_session=True) as relay:
+    with _delayed(bed, "rack0", [way for one, other in pairs for way in ((one, other), (other, one))], one_way_ms):
+        yield
+
+
+@contextmanager
+def distant(bed: Bed, round_trip_ms: float) -> Iterator[RelayOrders]:
+    """Delay all packets from the receivers, which are in the second rack, to the sender, alone in the first.
+
+    TCP and the multicast transport then have this round trip, and only one kind of packets is delayed. Raises
+    PrerequisiteError, HostError.
+    """
+    with _delayed(bed, "rack1", [(host, SENDER) for host in bed.plan.hosts[1:]], round_trip_ms) as orders:
+        yield orders
+
+
+@contextmanager
+def distant_uplink(bed: Bed, round_trip_ms: float) -> Iterator[RelayOrders]:
+    """Delay all packets of the sender, alone in the first rack, instead, so that orders to the relay can lose them.
+
+    The relay is behind the queue of the rack's link, so that it gets no more packets than the link carries. Raises
+    PrerequisiteError, HostError.
+    """
+    middle = bed.switch.namespace
+    with _relayed(bed, "core", {"core0": ["u32 0 0"]}, round_trip_ms) as orders, ExitStack() as undo:
+        # Packets of the relay must not return to the sender: a bridge forwards none between isolated ports.
+        undo.callback(batch, "bridge", ["link set dev core0 isolated off"], middle)
+        batch("bridge", [f"link set dev {port} isolated on" for port in ("core0", _FAR)], middle)
+        yield orders
+
+
+@contextmanager
+def _delayed(
+    bed: Bed, bridge: str, directions: Iterable[tuple[int, int]], milliseconds: float
+) -> Iterator[RelayOrders]:
+    """Delay packets from the first host of each pair to the second; the first hosts are at this bridge."""
+    matches: dict[str, list[str]] = {}
+    for sender, receiver in directions:
+        matches.setdefault(f"packet{sender}", []).append(f"ip dst {bed.packet_address(receiver)}/32")
+    with _relayed(bed, bridge, matches, milliseconds) as orders:
+        yield orders
+
+
+@contextmanager
+def _relayed(bed: Bed, bridge: str, matches: Mapping[str, Iterable[str]], milliseconds: float) -> Iterator[RelayOrders]:
+    """Delay the IPv4 packets that arrive at these ports of a bridge and match.
+
+    Ingress of a port redirects them to one device, which returns them to the bridge later.
+    """
+    middle = bed.switch.namespace
+    command = ["mnexec", "-a", str(middle), sys.executable, str(HERE / "delay_relay.py"), _FAR, str(milliseconds)]
+    pipe, environment = subprocess.PIPE, bed.environment
+    with (
+        subprocess.Popen(command, 0, env=environment, stdin=pipe, stdout=pipe, start_new_session=True) as relay,
+        ExitStack() as undo,
+    ):
         try:
             assert relay.stdout is not None
             if relay.stdout.readline() != b"ready\n":
                 raise PrerequisiteError("the relay that adds distance did not start: it needs /dev/net/tun")
             # The bridge must not learn at that port, which frames of all hosts leave, and must not flood to it.
-            plug = f"link set {device} type bridge_slave learning off flood off mcast_flood off bcast_flood off"
-            batch("ip", [f"link set {device} master rack0", plug, f"link set {device} up"], middle)
-            both = [way for one, other in pairs for way in ((one, other), (other, one))]
-            lines = [f"qdisc add dev packet{host} ingress" for host in sorted({sender for sender, _ in both})]
+            plug = f"link set {_FAR} type bridge_slave learning off flood off mcast_flood off bcast_flood off"
+            batch("ip", [f"link set {_FAR} master {bridge}", plug, f"link set {_FAR} up"], middle)
+            undo.callback(batch, "tc", [f"qdisc del dev {port} ingress" for port in matches], middle)
+            lines = [f"qdisc add dev {port} ingress" for port in matches]
             lines += [
-                f"filter add dev packet{sender} parent ffff: protocol ip prio 1 u32 match ip dst "
-                f"{bed.packet_address(receiver)}/32 action mirred egress redirect dev {device}"
-                for sender, receiver in both
+                f"filter add dev {port} parent ffff: protocol ip prio 1 u32 match {match} "
+                f"action mirred egress redirect dev {_FAR}"
+                for port, some in matches.items()
+                for match in some
             ]
             batch("tc", lines, middle)
-            yield
+            yield RelayOrders(relay)
         finally:
             relay.terminate()

@@ -146,6 +146,8 @@ def _against_others(rates: Rates) -> Iterator[Claim]:
     comparisons = [
         ("optical ÷ floor, unshaped", free, _MIDDLE, "optical", ["floor"], 0.35),
         ("optical ÷ best of udpcast, uftp, unshaped", free, _MIDDLE, "optical", ["udpcast", "uftp"], 6.0),
+        ("multicast ÷ best of udpcast, uftp, unshaped", free, _MIDDLE, "multicast", ["udpcast", "uftp"], 5.5),
+        ("multicast ÷ optical, unshaped", free, _MIDDLE, "multicast", ["optical"], 0.95),
         (f"optical ÷ naive TCP, {_FAMILIAR_MBPS:g} Mbit/s", _FAMILIAR_MBPS, _MIDDLE, "optical", ["naive"], 6.5),
     ]
     for tool, bar in (("optical", 1.1), ("pipeline", 0.95)):
@@ -163,7 +165,12 @@ def _against_others(rates: Rates) -> Iterator[Claim]:
 def _against_limits(rates: Rates) -> Iterator[Claim]:
     for (rate, receivers, tool), bits_per_second in sorted(rates.items(), key=str):
         shape = Shape(rate)
-        limit, bar = {"optical": (shape.udp_limit, 0.97), "pipeline": (shape.tcp_limit, 0.9)}.get(tool, (None, 0.0))
+        limits = {
+            "optical": (shape.udp_limit, 0.97),
+            "multicast": (shape.udp_limit, 0.97),
+            "pipeline": (shape.tcp_limit, 0.9),
+        }
+        limit, bar = limits.get(tool, (None, 0.0))
         if limit is not None:
             yield _claim(f"{tool} ÷ payload limit, {shape.name}, {receivers} receivers", bits_per_second / limit, bar)
 

@@ -96,7 +96,7 @@ class Room:
     def _command(self, _config: Path) -> list[str]:
         """Replace the configuration of the lab, whose controller trusts every client on the loopback."""
         config, papers = self.folder / "controller.toml", self.papers
-        endpoints = Endpoints(self.lab.thrift, self.lab.openflow, self.lab.tl1)
+        endpoints = Endpoints(self.lab.thrift, self.lab.openflow, self.lab.switch_address)
         text = render(PLAN, endpoints, Service(journal=self.journal, keep_warm_ms=SETTINGS["keep_warm_ms"]))
         for section, name in (("journal", "retention_entries"), ("controller", "ended_retention_ms")):
             text = text.replace(f"\n[{section}]\n", f"\n[{section}]\n{name} = {SETTINGS[name]}\n")

@@ -241,7 +241,7 @@ def leaks(before: dict[str, Held | None], after: dict[str, Held | None]) -> list
 
 def readings(room: Room) -> Readings:
     """Read journal, flow tables and cross-connects."""
-    return read(PLAN, room.bridges, room.journal, room.lab.tl1)
+    return read(PLAN, room.bridges, room.journal, room.lab.switch_address)
 
 
 def compare(room: Room) -> list[str]:

@@ -31,9 +31,9 @@ class Granting(SetUp):
 
     def _set_up(self, undo: ExitStack) -> None:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="blast-granting-")))
-        tl1 = self._start(undo, folder, "optical switch", self._switch_command())["tl1"]
+        address = self._start(undo, folder, "optical switch", self._switch_command(folder))["address"]
         config = folder / "blast.toml"
-        config.write_text(self._config(folder, tl1))
+        config.write_text(self._config(folder, address))
         command = [*BLAST, "controller", "run", "--config", str(config)]
         ready = self._start(undo, folder, "controller", command)
         self.thrift = ready["thrift"]
@@ -46,20 +46,20 @@ class Granting(SetUp):
         undo.callback(child.stop)
         return child.next(START_SECONDS)
 
-    def _switch_command(self) -> list[str]:
+    def _switch_command(self, folder: Path) -> list[str]:
         switch = self._bed.switch
         command = [sys.executable, "-m", "mininet_topos.topology.optical_switch", "--lab", self._bed.lab]
         command += ["--namespace-of", str(switch.namespace), "--ports", str(switch.ports)]
-        return [*command, "--splitter", switch.splitter.wiring]
+        return [*command, "--splitter", switch.splitter.wiring, "--folder", str(folder)]
 
-    def _config(self, folder: Path, tl1: str) -> str:
+    def _config(self, folder: Path, address: str) -> str:
         switch, rate = self._bed.switch, self._bed.plan.shape.rate_mbps
         assert rate is not None
         lines = [
             '[controller]\nthrift = "127.0.0.1:0"\nopenflow = "127.0.0.1:0"\nkeep_warm_ms = 0',
             f"[journal]\nfile = {json.dumps(str(folder / 'journal.sqlite'))}",
             f"[fabric]\noptical_rate_gbps = {rate / 1000}",
-            f'[[optical_switch]]\nname = "ocs"\naddress = "{tl1}"\ndialect = "glimmerglass"',
+            f'[[optical_switch]]\nname = "ocs"\naddress = "{address}"\ndialect = "glimmerglass"',
             f"inputs = {switch.ports}\noutputs = {switch.ports}",
             f'[[splitter]]\nname = "s1"\noptical_switch = "ocs"\ninput = {switch.splitter.input}',
             f"outputs = {list(switch.splitter.outputs)}",

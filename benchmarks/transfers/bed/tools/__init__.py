@@ -7,7 +7,7 @@ from benchmarks.transfers.bed.tools.tool import Tool
 
 _ALL: tuple[type[Tool], ...] = (
     *(peers.Floor, peers.VerifyingFloor),
-    *(blast.BlastOptical, blast.BlastPipeline, blast.BlastUnicast),
+    *(blast.BlastOptical, blast.BlastMulticast, blast.BlastPipeline, blast.BlastUnicast),
     *(blast.OpticalByPython, blast.PipelineByPython),
     *(peers.NaiveTcp, peers.VerifyingTcp, peers.Udpcast, peers.Uftp, peers.OpenMpi, peers.BitTorrent),
     *(peers.TakTukChain, peers.TakTukTree),

@@ -101,6 +101,7 @@ class BlastOptical(Blast):
         return [*super().transport_options(run), *group]
 
 
+BlastMulticast = derive(Blast, "multicast", "Blast, multicast", transport="multicast")
 BlastPipeline = derive(Blast, "pipeline", "Blast, pipeline", transport="pipeline")
 BlastUnicast = derive(Blast, "unicast", "Blast, one copy for each", transport="unicast")
 OpticalByPython = derive(BlastOptical, "optical-python", "Blast, optical, Python's engine", engine="python")
