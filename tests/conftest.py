@@ -1,10 +1,13 @@
 """Guards for every test: the right `thrift`, and a stated reason where this machine cannot run a test."""
 
+import ast
 import asyncio
+import functools
 import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -55,6 +58,29 @@ def require_apache_thrift(module: ModuleType) -> None:
 require_apache_thrift(thrift)
 
 
+def without_collection(parse: Callable[..., ast.AST]) -> Callable[..., ast.AST]:
+    """Return the function without garbage collection: a finalizer that prints a traceback would parse meanwhile.
+
+    The two disturb each other before CPython 3.11.5 (issue 106905): SystemError, "AST constructor recursion depth".
+    """
+
+    @functools.wraps(parse)
+    def wrapped(*arguments: object, **options: object) -> ast.AST:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return parse(*arguments, **options)
+        finally:
+            if collects:
+                gc.enable()
+
+    return wrapped
+
+
+if sys.version_info < (3, 11, 5):
+    ast.parse = without_collection(ast.parse)
+
+
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Return the factory of the event loop in which a coroutine runs."""
     return {"loop": VirtualTimeLoop if item.get_closest_marker("virtual_time") else asyncio.new_event_loop}
@@ -73,6 +99,15 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """Collect garbage after each file, so that a socket or task that it leaks is reported there and not later."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+    return result
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

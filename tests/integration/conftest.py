@@ -27,7 +27,7 @@ BLAST_PRIORITY = 40000
 
 @pytest.fixture
 def make_lab() -> Iterator[MakeLab]:
-    """Yield a function that starts labs, by default without controller and TL1 agent; stop them after the test."""
+    """Yield a function that starts labs, without controller and switch unless asked for; stop them at the end."""
     from mininet_topos.lab.lab import Lab
 
     labs: list[Lab] = []

@@ -27,10 +27,12 @@ PUBLIC_FILES = (
 )  # fmt: skip
 PUBLIC_STRINGS = (
     "algorithms/*", "blast_api/*", "blast_base/*", "blast_client/*", "blast_controller/*", "blast_engine/*",
-    "blast_sim/*", "blast_transport/*", "clients/java/*/main/*", "mininet_topos/*", "rack_fabric/src/*", "scripts/*",
-    "tl1_driver/*",
+    "blast_sim/*", "blast_transport/*", "clients/java/*/main/*", "mininet_topos/*", "optical_switch/*",
+    "rack_fabric/src/*", "scripts/*", "tl1_driver/*",
 )  # fmt: skip
-PUBLIC_NAMES = ("algorithms/*", "blast_client/*", "blast_sim/plugins/*", "clients/java/*/main/*", "tl1_driver/*")
+PUBLIC_NAMES = (
+    "algorithms/*", "blast_client/*", "blast_sim/plugins/*", "clients/java/*/main/*", "optical_switch/*", "tl1_driver/*"
+)  # fmt: skip
 NOT_OURS = (
     "tests/style/*", "tests/data/*", "benchmarks/regress/*", "*/vendor/*", "requirements/*", "LICENSE", "Cargo.lock",
     "CITATION.cff", "*.svg", "*.sqlite", "docs/values.json", "blast_api/*", "*_pb2.py*", "*/etcd_messages/*",

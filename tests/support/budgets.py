@@ -41,18 +41,18 @@ class Budget:
 
 BUDGETS = {
     Level.TEST: Budget(
-        processes=1_000,
+        processes=1_400,
         labs=5,
-        examples=12_000,
+        examples=13_500,
         megabytes_left=800,
         peak_disk_mb=1_000,
         peak_memory_mb=2_500,
         peak_processes=600,
     ),
     Level.ALL: Budget(
-        processes=8_500,
+        processes=9_500,
         labs=60,
-        examples=42_000,
+        examples=46_000,
         megabytes_left=2_000,
         peak_disk_mb=2_500,
         peak_memory_mb=8_000,

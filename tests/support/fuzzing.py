@@ -11,7 +11,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Generic, TypeVar
@@ -27,6 +27,32 @@ MAX_SEEDS = 3000
 def inputs(usual: int) -> int:
     """Return the number of inputs of a decoder: BLAST_FUZZ_INPUTS, or `usual`."""
     return int(os.environ.get("BLAST_FUZZ_INPUTS") or usual)
+
+
+def mutated_bytes(rng: random.Random, seed: bytes, tokens: Sequence[bytes], longest: int) -> bytes:
+    """Return a seed after up to three changes: a token or a part of the seed is inserted, bytes change or go."""
+    changed = bytearray(seed)
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(changed) + 1)
+        match rng.randrange(4):
+            case 0:
+                changed[at:at] = rng.choice(tokens)
+            case 1:
+                del changed[at : at + rng.randint(1, 12)]
+            case 2 if at < len(changed):
+                changed[at] = rng.randrange(256)
+            case _:
+                changed[at:at] = changed[rng.randrange(len(changed) + 1) :][: rng.randint(1, 60)]
+    return bytes(changed[:longest])
+
+
+def pieces(rng: random.Random, data: bytes) -> Iterator[bytes]:
+    """Yield data in pieces of random sizes."""
+    at, largest = 0, rng.choice([1, 7, 100])
+    while at < len(data):
+        size = rng.randint(1, largest)
+        yield data[at : at + size]
+        at += size
 
 
 @dataclass(frozen=True)

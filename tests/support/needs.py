@@ -53,6 +53,10 @@ def _etcd() -> str | None:
     return None if shutil.which("etcd") else "needs etcd: scripts/setup test"
 
 
+def _redis() -> str | None:
+    return None if shutil.which("redis-server") else "needs Redis: scripts/setup test"
+
+
 def _spark() -> str | None:
     if not (ROOT / ".venv-spark").is_dir():
         return "needs Spark in .venv-spark: scripts/setup all"
@@ -79,8 +83,8 @@ def _folder(label: str, name: str) -> Callable[[], str | None]:
     return lambda: None if (ROOT / name).is_dir() else f"needs {label} in {name}: scripts/setup all"
 
 
-def _library(name: str) -> Callable[[], str | None]:
-    return lambda: None if importlib.util.find_spec(name) else f"needs {name}: scripts/setup all"
+def _library(*names: str) -> Callable[[], str | None]:
+    return lambda: None if all(map(importlib.util.find_spec, names)) else f"needs {names[0]}: scripts/setup all"
 
 
 def _command(label: str, *words: str) -> Callable[[], str | None]:
@@ -90,6 +94,7 @@ def _command(label: str, *words: str) -> Callable[[], str | None]:
 NEEDS = (
     Need("lab", "root, Open vSwitch and Mininet", _lab, with_test=True),
     Need("etcd", "etcd", _etcd, with_test=True),
+    Need("redis", "Redis", _redis, with_test=True),
     Need("cc", "a C compiler", _tools("a C compiler", "cc"), at_once=8),
     Need("compiled", "the compiled engine", _compiled, at_once=8),
     Need(
@@ -102,6 +107,7 @@ NEEDS = (
     Need("browser", "Chromium, driven by Playwright", _browser, at_once=1),
     Need("distributed", "Dask", _library("distributed")),
     Need("numba", "numba", _library("numba"), at_once=8),
+    Need("peers", "pygnmi, ncclient and libyang", _library("pygnmi", "ncclient", "oopt_gnpy_libyang")),
     Need("pyarrow", "pyarrow", _library("pyarrow"), at_once=8),
     Need(
         "prometheus",

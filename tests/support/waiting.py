@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -37,12 +37,17 @@ def look_until(look: Callable[[], T], is_expected: Callable[[T], object], event:
 
 
 async def eventually_async(
-    condition: Callable[[], T], event: str = "the condition to hold", within: float = HANGING
+    condition: Callable[[], T | Awaitable[T]], event: str = "the condition to hold", within: float = HANGING
 ) -> T:
-    """Wait like `eventually` in a coroutine: between two polls the event loop continues."""
+    """Wait like `eventually` in a coroutine, which the condition may be too; the event loop continues meanwhile."""
     clock = asyncio.get_running_loop().time
     limit = clock() + within
-    while not (answer := condition()):
+
+    async def ask() -> T:
+        answer = condition()
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    while not (answer := await ask()):
         if clock() >= limit:
             raise _waited_in_vain(event, within, answer)
         await asyncio.sleep(PAUSE)

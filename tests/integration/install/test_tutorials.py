@@ -1,4 +1,4 @@
-"""The tutorials hold: every command succeeds and prints what the page shows."""
+"""The tutorials and the guide to drivers hold: every command succeeds and prints the output of its page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.lab
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("page", ["quickstart", "first-application"])
-def test_tutorial_commands_print_documented_output(page: str) -> None:
-    command = [sys.executable, "scripts/run-pages", "--offline", f"docs/tutorials/{page}.md"]
+@pytest.mark.parametrize("page", ["tutorials/quickstart", "tutorials/first-application", "how-to/switch-drivers"])
+def test_commands_of_a_page_print_documented_output(page: str) -> None:
+    command = [sys.executable, "scripts/run-pages", "--offline", f"docs/{page}.md"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

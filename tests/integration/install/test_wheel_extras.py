@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.network, pytest.mark.ryu, pytest.mark.timeout(1800)]
 
 CHECK = "blast controller example-config > c.toml && blast controller check --config c.toml"
 COMMANDS = {
-    "": "blast --help && blast agent example-config && blast tl1 --help",
+    "": "blast --help && blast agent example-config",
     "arrays": """python -c '
 import numpy, blast_client.objects.encoding
 from blast_client import broadcast, receive
@@ -52,7 +52,8 @@ import blast_transport.remote.shell
 from blast_client.send.node_sets import expanded
 assert expanded("node[1-3]") == ["node1", "node2", "node3"]
 '""",
-    "ssh-switches": f"{CHECK} && python -c 'import tl1_driver.ssh, tl1_driver.ssh_bridge'",
+    "sonic-ocs": f"{CHECK} && python -c 'from optical_switch.sonic_ocs import gnmi_session, redis_session'",
+    "ssh-switches": f"{CHECK} && python -c 'import optical_switch.netconf.netconf_session, tl1_driver.ssh'",
 }
 
 
