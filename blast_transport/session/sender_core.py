@@ -29,6 +29,7 @@ from operator import attrgetter
 from blast_transport.blocks.block_map import BlockMap, Range, count_held
 from blast_transport.session.peers.peer import LISTENING, OVER, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.peers.repairs import Repairs
+from blast_transport.session.peers.silence import SharedSilence
 from blast_transport.session.peers.stragglers import Stragglers
 from blast_transport.session.peers.timeouts import Timeouts
 from blast_transport.session.peers.timings import SenderTimings
@@ -50,7 +51,7 @@ from blast_transport.wire.messages import (
     Ready,
     TransportReport,
 )
-from blast_transport.wire.transports import MULTICAST, Traits
+from blast_transport.wire.transports import Traits
 
 _MAX_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
@@ -120,6 +121,7 @@ class SenderCore:
         self._digests = SentDigests(hello.session)
         self._repairs = Repairs(self.peers.values())
         self._stragglers = Stragglers(now)
+        self._silence = SharedSilence()
         self._end: EndOfData | None = None
         # Limit of the window; computed again after any receiver has handled more. 0: the counted receivers have
         # changed, too.
@@ -301,7 +303,7 @@ class SenderCore:
             for name, peer in self.peers.items()
             if peer.active and peer.ready is not None
         }
-        measure = max(limits.values(), default=granted) if self._by_multicast else granted
+        measure = max(limits.values(), default=granted) if self._by.shares_network else granted
         for name, limit in limits.items():
             if limit < _SLOWEST_SHARE * measure:
                 self.demote(name, f"accepts at most {limit / 1e6:g} Mbit/s")
@@ -432,11 +434,7 @@ class SenderCore:
     def lacks_coding(self) -> bool:
         """Return whether erasure coding would have helped, but the sender or a receiver that keeps up lacks it."""
         several = sum(peer.lossy for peer in self.peers.values()) > 1
-        return several and self._by_multicast and not self._repairs.coded and not self.early and self.layout.known
-
-    @property
-    def _by_multicast(self) -> bool:
-        return self.phase is not None and self.phase.transport == MULTICAST
+        return several and self._by.shares_network and not self._repairs.coded and not self.early and self.layout.known
 
     @property
     def shared_repairs(self) -> int:
@@ -479,7 +477,7 @@ class SenderCore:
             return
         silent = isinstance(message, _SILENT) or peer.state is PeerState.CHANGING_PHASE
         if isinstance(message, PhaseReady) or not silent:
-            peer.progressed = now
+            self._progress(peer, now)
         match message:
             case Credit() if peer.state in LISTENING:
                 self._credit(name, peer, message, now)
@@ -507,7 +505,8 @@ class SenderCore:
         for name, handled in blocks.items():
             peer = self.peers[name]
             if handled > peer.handled and peer.active:
-                peer.handled, peer.progressed, self._handled_more = handled, now, True
+                peer.handled, self._handled_more = handled, True
+                self._progress(peer, now)
 
     def report_sent(self) -> None:
         """Report the position of the optical transport to every receiver: no gap shows a loss at the end."""
@@ -544,6 +543,7 @@ class SenderCore:
     def _excuse(self, seconds: float) -> None:
         """Extend all deadlines: this host was stopped or busy, and answers wait to be read, or to be sent."""
         self._served += seconds
+        self._silence.excuse(seconds)
         for peer in self.peers.values():
             peer.progressed += seconds
             peer.awaited += seconds
@@ -619,7 +619,7 @@ class SenderCore:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
         if peer.state is not PeerState.CHANGING_PHASE and (moved or completing or self._idle(peer)):
-            peer.progressed = now
+            self._progress(peer, now)
         if moved and self._end is not None:
             self._served = now
         if credit.handled > peer.handled:
@@ -630,6 +630,11 @@ class SenderCore:
             peer.retransmits.drop(credit.position)
         if peer.demoted and self._readmits(peer, now):
             self._promote(name, peer)
+
+    def _progress(self, peer: Peer, now: float) -> None:
+        peer.progressed = now
+        if peer.active:
+            self._silence.progressed(now)
 
     def _standing(self, states: Iterable[PeerState]) -> int:
         """Return the number of receivers in these states."""
@@ -725,4 +730,4 @@ class SenderCore:
         def others(peer: Peer) -> bool:
             return active() > peer.active
 
-        return Timeouts(self._timings, transport, ended, sized, self.next_block, self._served, others)
+        return Timeouts(self._timings, transport, ended, sized, self.next_block, self._served, self._silence, others)

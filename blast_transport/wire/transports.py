@@ -14,7 +14,8 @@ class Traits:
 
     `choice`, `sender` and `receiver` are its classes, as "module:name"; without `receiver` it delivers as repairs do.
     `windowed`: it stays within a window ahead of the credits of the receivers that keep up, and preserves order, so
-    that a gap is a loss. `repairs_itself`: it repairs its own losses; receivers request nothing before the data has
+    that a gap is a loss. `shares_network`: its network carries other traffic, and may lose all datagrams for a while;
+    then no receiver is slow. `repairs_itself`: it repairs its own losses; receivers request nothing before the data has
     ended. `shared_repair`: its repairs reach all receivers. `apart`: it serves each receiver separately, at the
     receiver's pace, with its missing blocks.
     """
@@ -23,6 +24,7 @@ class Traits:
     sender: str = ""
     receiver: str = ""
     windowed: bool = False
+    shares_network: bool = False
     repairs_itself: bool = False
     shared_repair: bool = False
     apart: bool = False
@@ -42,7 +44,9 @@ def _classes(name: str, choice: str) -> tuple[str, str, str]:
 
 TRANSPORTS: dict[str, Traits] = {
     OPTICAL: Traits(*_classes(OPTICAL, "OpticalChoice"), windowed=True, shared_repair=True),
-    MULTICAST: Traits(*_classes(MULTICAST, "MulticastChoice"), windowed=True, shared_repair=True),
+    MULTICAST: Traits(
+        *_classes(MULTICAST, "MulticastChoice"), windowed=True, shares_network=True, shared_repair=True
+    ),
     PIPELINE: Traits(*_classes(PIPELINE, "Chain"), repairs_itself=True),
     TREES: Traits(*_classes(TREES, "Trees"), repairs_itself=True),
     UNICAST: Traits(*_classes(UNICAST, "Unicast")[:2], apart=True),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from blast_transport.session.peers.peer import UNANSWERED, Peer, PeerState
+from blast_transport.session.peers.silence import SharedSilence
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.wire.transports import Traits
 
@@ -17,7 +18,7 @@ class Timeouts:
 
     `transport`: properties of the present phase, None before the first. `ended`: all data was sent once. `sized`: the
     size is known. `next_block`: of the optical transport. `served`: time of the last progress of any receiver that is
-    served separately. `others`: whether another receiver keeps up.
+    served separately. `silence`: of all receivers. `others`: whether another receiver keeps up.
     """
 
     timings: SenderTimings
@@ -26,6 +27,7 @@ class Timeouts:
     sized: bool
     next_block: int
     served: float
+    silence: SharedSilence
     others: Callable[[Peer], bool]
 
     @property
@@ -64,7 +66,7 @@ class Timeouts:
         if peer.state is PeerState.ABSENT and self.ended:
             return peer.awaited
         if self.outstanding(peer):
-            return peer.progressed + self.timings.freeze
+            return self._keeps_up_by(peer)
         if peer.state is PeerState.READY and not self.sized and self._behind(peer) and not self.others(peer):
             # A stream ends if the receivers that could still take it do not return.
             return peer.progressed + self.timings.stall
@@ -86,6 +88,14 @@ class Timeouts:
         """Return its limit if the link may be busy with other receivers, whose progress extends it."""
         starved = max(peer.progressed, self.served) + self.timings.stall
         return min(starved, peer.progressed + max(self.timings.stall, self.timings.stall_limit))
+
+    def _keeps_up_by(self, peer: Peer) -> float:
+        """Return its limit, which is later while a network that others share too delivers nothing to any receiver."""
+        if self.transport is None or not self.transport.shares_network:
+            return peer.progressed + self.timings.freeze
+        if self.silence.includes(peer.progressed):
+            return peer.progressed + self.timings.stall
+        return max(peer.progressed, self.silence.ended) + self.timings.freeze
 
     def _behind(self, peer: Peer) -> bool:
         paced = self.transport is None or not self.transport.repairs_itself

@@ -133,7 +133,9 @@ class CongestionWindow:
             self._acknowledged_at = now
         if now < self._acknowledged_at + self.round_trip.timeout:
             return False
-        self.threshold = max(self.segments * _DECREASE, _FEWEST_SEGMENTS)
+        if not self.round_trip.backoff:
+            # Further timeouts do not show a smaller capacity (RFC 5681, section 3.1).
+            self.threshold = max(self.segments * _DECREASE, _FEWEST_SEGMENTS)
         self.segments, self._recovered = _FEWEST_SEGMENTS, sent
         self.acknowledged, self._acknowledged_at, self._probes = sent, now, 0
         self.round_trip.backoff += 1

@@ -274,6 +274,32 @@ def test_frozen_receiver_is_demoted_and_served_after_others() -> None:
     assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(("transport", "demoted"), [(OPTICAL, {"a", "b"}), (MULTICAST, set())])
+def test_silence_of_all_receivers_demotes_none_on_a_shared_network(transport: str, demoted: set[str]) -> None:
+    core = phase_ready("a", "b", transport=transport, window=BLOCKS)
+    send(core, 4)
+    for name, now in (("a", 0.4), ("b", 0.7)):
+        core.receive(name, Credit(7, 1, 1, 1), now)
+    wait_until(core, 3.0)
+    assert {name for name, peer in core.peers.items() if peer.demoted} == demoted
+
+
+@pytest.mark.parametrize("ended", [3.0, None])
+def test_receiver_that_stays_silent_after_an_outage_is_demoted(ended: float | None) -> None:
+    core = phase_ready("a", "b", transport=MULTICAST, window=BLOCKS)
+    send(core, 4)
+    for name in "ab":
+        core.receive(name, Credit(7, 1, 1, 1), 0.4)
+    if ended is not None:
+        wait_until(core, ended)
+        core.receive("a", Credit(7, 2, 2, 2), ended)
+        wait_until(core, ended + 0.99)
+    due = 5.4 if ended is None else ended + 1.0
+    assert not core.peers["b"].demoted
+    wait_until(core, due)
+    assert "no progress" in core.peers["b"].demoted
+
+
 def test_receivers_that_no_datagram_reached_join_a_chain_behind_a_complete_one() -> None:
     core = phase_ready("a", "b", "c", "limited", transport=MULTICAST, window=BLOCKS)
     core.peers["limited"].ready = Ready(7, max_rate=1e6)

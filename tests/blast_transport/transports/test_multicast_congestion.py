@@ -284,3 +284,12 @@ def test_one_loss_event_halves_the_window_once(lost: int) -> None:
     assert window.segments == 200
     window.acknowledge(420, 500, 410, 0.3)
     assert window.segments == 100
+
+
+def test_second_timeout_in_a_row_keeps_the_threshold() -> None:
+    """An outage shows no smaller capacity, however many timeouts it lasts (RFC 5681, section 3.1)."""
+    window = CongestionWindow(segments=400.0)
+    window.measure(0.01)
+    window.acknowledge(1, 400, None, 0.0)
+    assert window.expire(400, 1.0) and window.expire(402, 3.0)
+    assert (window.segments, window.threshold) == (2, 200.5)
