@@ -189,10 +189,11 @@ def add_transport(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def _add_multicast(transport: argparse._ArgumentGroup) -> None:
     transport.add_argument(
         "--groups",
-        metavar="RANGE",
+        metavar="RANGE[,RANGE]",
         type=checked(parse_groups),
-        help="groups for the transport multicast, of which a transfer uses one; one of 232.0.0.0/8 or ff3x::/96 makes "
-        "memberships source-specific (default: 239.255.0.0/16, or ff15::b1a5:0:0/96)",
+        help="groups for the transport multicast, of which a transfer uses one, at most a range of IPv4 and one of "
+        "IPv6; one of 232.0.0.0/8 or ff3x::/96 makes memberships source-specific (default: "
+        "239.255.0.0/16,ff15::b1a5:0:0/96)",
     )
     transport.add_argument(
         "--multicast-address",

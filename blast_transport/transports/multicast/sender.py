@@ -247,8 +247,11 @@ class MulticastSender(GroupSender):
 
 
 def _pick(choice: MulticastChoice, source: str) -> str:
-    """Return a group of the range at random, and none to avoid if there is another one."""
-    groups = [choice.groups.pick(source, secrets.randbits) for _ in range(_MAX_PICKS)]
+    """Return a group of the range at random, and none to avoid if there is another one. Raises LightPathError."""
+    try:
+        groups = [choice.groups.pick(source, secrets.randbits) for _ in range(_MAX_PICKS)]
+    except WrongInputError as error:
+        raise LightPathError(str(error)) from error
     return next((group for group in groups if group not in choice.avoided), groups[0])
 
 

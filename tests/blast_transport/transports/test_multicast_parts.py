@@ -152,6 +152,16 @@ def test_default_groups_are_local() -> None:
     assert GroupRange().pick("2001:db8::1", lambda _: 7) == "ff15::b1a5:0:7"
 
 
+def test_range_of_one_ip_version_has_no_groups_of_the_other() -> None:
+    both = parse_groups("ff15::/96, 239.7.0.0/16")
+    assert (both.pick("10.0.0.1", lambda _: 7), both.pick("2001:db8::1", lambda _: 7)) == ("239.7.0.7", "ff15::7")
+    for text, source in (("239.7.0.0/16", "2001:db8::1"), ("ff15::/96", "10.0.0.1")):
+        with pytest.raises(WrongInputError, match="give one of each version"):
+            parse_groups(text).pick(source, lambda _: 7)
+    with pytest.raises(WrongInputError, match="several ranges of one IP version"):
+        parse_groups("239.7.0.0/16,239.8.0.0/16")
+
+
 @pytest.mark.parametrize("text", ["10.0.0.0/8", "fe80::/64", "239.255.0.1/16", "group", "224.0.0.0/3"])
 def test_range_without_groups_is_rejected(text: str) -> None:
     with pytest.raises(WrongInputError, match=r"give one such as|the ranges are"):

@@ -96,6 +96,14 @@ def test_pipeline_replaces_multicast_without_a_free_group(tmp_path: Path, file: 
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
 
 
+def test_pipeline_replaces_multicast_without_groups_of_the_receivers_ip_version(tmp_path: Path, file: Path) -> None:
+    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+        result = sender.send_file(file, Route(MulticastChoice(parse_groups("ff15::/96"), otherwise=Chain())))
+        assert result.transports == ("pipeline",) and result.complete == 2
+        assert "--groups has no range of IPv4" in result.notes[-1]
+        assert all(one.files() == {file.name: file.read_bytes()} for one in there)
+
+
 @pytest.mark.parametrize("destination", [Destination("content"), Destination("copy", COMMAND)], ids=["file", "command"])
 def test_pipeline_replaces_multicast_that_no_longer_reaches_receivers(
     tmp_path: Path, file: Path, destination: Destination
