@@ -32,7 +32,7 @@ _CREDITS_PER_QUESTION = 3
 """Equals the credits of a window, for which a sender collects requests of several receivers."""
 
 _MAX_REPEATS = 8
-"""Times `repeat` after which it asks again at the latest."""
+"""Maximum of the time before it asks again, in multiples of `repeat`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ Counts = Counter[tuple[str, str]]
 class Effort:
     """The size of one soak: the number of units (steps, rounds, inputs) from a seed on, and the number of processes.
 
-    It ends at `deadline` (monotonic clock) at the latest. `command` runs this soak again.
+    It ends before `deadline` (monotonic clock). `command` runs this soak again.
     """
 
     units: int

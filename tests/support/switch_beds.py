@@ -42,7 +42,7 @@ class LitPaths:
     changes: int = 0
 
     async def apply(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
-        assert set(removed) <= self.lit, "only what is lit can be removed"
+        assert set(removed) <= self.lit, "only circuits that are set can be removed"
         self.lit = self.lit - set(removed) | set(added)
         self.changes += 1
 

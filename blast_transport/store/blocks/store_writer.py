@@ -154,7 +154,7 @@ class StoreWriter(Generic[Piece]):
             return list(self._pieces)
 
     def close(self) -> None:
-        """End the thread, at the latest after the present write; drop the queue."""
+        """End the thread, after the present write if there is one; drop the queue."""
         with self._changed:
             self._closing = True
             # A write may hang for long: free the queue before.

@@ -83,7 +83,7 @@ class Inlet:
         return max(0.0, min(self._sent_at + self._timings.heartbeat - now, self._timings.silence - self._silent))
 
     def work(self, ready: dict[int, int], may_read: Callable[[], bool], until: float) -> None:
-        """Read what is there, until then at the latest: a part of it in any case."""
+        """Read available data until that time, at least once."""
         try:
             for stream in self._streams:
                 if ready.get(stream.socket.fileno(), 0) & ~_OUT or stream.pending:

@@ -39,7 +39,7 @@ REPAIR_SECONDS = 30.0
 
 
 def remains(lab: str) -> list[object]:
-    """Return what is left of a lab on this machine."""
+    """Return the leftovers of a lab on this machine."""
     folders = [known for known in registry.known_labs() if known == lab]
     return [*marked_processes(lab), *bridges_of(lab), *links_of(lab), *folders]
 
