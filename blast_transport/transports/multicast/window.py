@@ -4,16 +4,18 @@ One receiver, the representative, acknowledges the segments that have passed it.
 4654): both take feedback from one receiver, but TFMCC computes a rate from a loss rate that it has to measure over many
 losses, and at the short round trips of a LAN it reacts later than the TCP flows beside it.
 
-Two things differ from the paper. The window begins with slow start up to the first loss, or until a queue grows (RFC
-9406). The paper stops at six segments, for receivers on the Internet, and a LAN has a hundred times the rate. Segments
-leave at the rate of a window in a round trip, not one for each acknowledgment, as acknowledgments come for many
-segments at once. No sockets, no clock.
+Two things differ from the paper. The window begins with slow start up to the first loss, or until a queue grows
+(`slow_start.py`). The paper stops at six segments, for receivers on the Internet, and a LAN has a hundred times the
+rate. Segments leave at the rate of a window in a round trip, not one for each acknowledgment, as acknowledgments come
+for many segments at once. No sockets, no clock.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+
+from blast_transport.transports.multicast.slow_start import SlowStart
 
 INITIAL_SEGMENTS = 10.0
 """RFC 6928."""
@@ -24,8 +26,6 @@ _DECREASE = 0.5
 _FASTER = 2.0
 """Segments leave that much faster than a window in a round trip: slow start doubles it in each. Beside TCP, whose
 segments are not spaced, a slower sender loses more of its segments and gets less than its share."""
-_MIN_GROWTH, _MAX_GROWTH, _GROWTH = 0.004, 0.016, 1 / 8
-"""Seconds, and share of the shortest round trip, by which a round trip grows where a queue does (RFC 9406)."""
 _ASSUMED_SECONDS = 0.01
 """Round trip before the first was measured."""
 _MEMORY, _VARIATION_MEMORY = 1 / 8, 1 / 4
@@ -46,21 +46,16 @@ class RoundTrip:
     seconds: float = _ASSUMED_SECONDS
     variation: float = 0.0
     measured: bool = False
-    shortest: float = math.inf
     backoff: int = 0
 
     def measure(self, seconds: float) -> None:
         """Record a measured round trip."""
-        self.backoff, self.shortest = 0, min(self.shortest, seconds)
+        self.backoff = 0
         if not self.measured:
             self.seconds, self.variation, self.measured = seconds, seconds / 2, True
             return
         self.variation += _VARIATION_MEMORY * (abs(seconds - self.seconds) - self.variation)
         self.seconds += _MEMORY * (seconds - self.seconds)
-
-    def shows_queue(self, seconds: float) -> bool:
-        """Return whether a round trip of this time has waited in a queue."""
-        return seconds > self.shortest + min(max(_MIN_GROWTH, self.shortest * _GROWTH), _MAX_GROWTH)
 
     @property
     def timeout(self) -> float:
@@ -80,6 +75,7 @@ class CongestionWindow:
     threshold: float = math.inf
     acknowledged: int = 0
     round_trip: RoundTrip = field(default_factory=RoundTrip)
+    _slow_start: SlowStart = field(default_factory=SlowStart)
     # A loss among segments that left before this position was reacted to already.
     _recovered: int = 0
     _acknowledged_at: float | None = None
@@ -93,8 +89,7 @@ class CongestionWindow:
     def measure(self, seconds: float) -> None:
         """Record a round trip to the representative."""
         self.round_trip.measure(seconds)
-        if self.segments < self.threshold and self.round_trip.shows_queue(seconds):
-            self.threshold = self.segments
+        self._slow_start.measure(seconds)
 
     def acknowledge(self, position: int, sent: int, congested_at: int | None, now: float) -> None:
         """Handle a report of the representative: it has passed `position` of the `sent` segments.
@@ -106,6 +101,7 @@ class CongestionWindow:
         in_flight = sent - self.acknowledged
         self.acknowledged = max(position, self.acknowledged)
         self._acknowledged_at, self._probes = now, 0
+        self._slow_start.acknowledge(position, sent)
         if congested_at is not None:
             if congested_at > self._recovered:
                 self._decrease(sent)
@@ -146,7 +142,7 @@ class CongestionWindow:
 
         Its latest position may be old: a window that is counted from there would stop the sender for a round trip.
         """
-        self.round_trip.shortest = math.inf
+        self._slow_start.follow()
 
     def rate(self, segment_bits: float) -> float:
         """Return the rate in bits/s at which segments of `segment_bits` on the wire leave."""
@@ -157,7 +153,11 @@ class CongestionWindow:
         self._recovered = sent
 
     def _increase(self, passed: int) -> None:
-        if self.segments < self.threshold:
-            self.segments = min(self.segments + passed, max(self.threshold, self.segments))
+        if math.isinf(self.threshold):
+            self.segments += passed * self._slow_start.growth
+            if self._slow_start.over:
+                self.threshold = self.segments
+        elif self.segments < self.threshold:
+            self.segments = min(self.segments + passed, self.threshold)
         else:
             self.segments += passed / self.segments

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.transports.multicast.control import CongestionControl
 from blast_transport.transports.multicast.feedback import PathReport
+from blast_transport.transports.multicast.slow_start import SlowStart
 from blast_transport.transports.multicast.window import CongestionWindow
 from tests.support.transport.bottleneck import Bottleneck, Clock, Flow, MulticastFlow, RenoFlow
 
@@ -293,3 +294,28 @@ def test_second_timeout_in_a_row_keeps_the_threshold() -> None:
     window.acknowledge(1, 400, None, 0.0)
     assert window.expire(400, 1.0) and window.expire(402, 3.0)
     assert (window.segments, window.threshold) == (2, 200.5)
+
+
+def rounds_of(trips: list[list[float]]) -> list[tuple[float, bool]]:
+    """Return the growth of slow start after each round with these round trips, and whether it is over."""
+    start, results = SlowStart(), []
+    for number, seconds in enumerate(trips):
+        for trip in seconds:
+            start.measure(trip)
+        results.append((start.growth, start.over))
+        start.acknowledge(number, number + 1)
+    return results
+
+
+def test_slow_start_ends_when_the_shortest_round_trip_grows_for_five_rounds() -> None:
+    assert rounds_of([[0.001] * 8] * 2 + [[0.006] * 8] * 6) == [(1.0, False)] * 2 + [(0.25, False)] * 5 + [(0.25, True)]
+
+
+@pytest.mark.parametrize("trips", [[0.001] + [0.5] * 8, [0.5] * 7], ids=["one short trip", "few samples"])
+def test_slow_start_ignores_long_round_trips_of_a_busy_host(trips: list[float]) -> None:
+    assert rounds_of([[0.001] * 8] + [trips] * 9) == [(1.0, False)] * 10
+
+
+def test_slow_start_resumes_when_round_trips_shorten() -> None:
+    grown = [[0.001] * 8] + [[0.006] * 8] * 3
+    assert rounds_of([*grown, [0.005] * 8, [0.005] * 8])[-2:] == [(1.0, False)] * 2
