@@ -61,6 +61,7 @@ def test_host_key_of_a_file_is_used(tmp_path: Path) -> None:
         assert asyncssh.import_public_key(ready["host_key"]).public_data == key.public_data
 
 
+@pytest.mark.usefixtures("own_signals")
 def test_address_in_use_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -68,6 +69,7 @@ def test_address_in_use_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "cannot serve the switch: [Errno 98] Address already in use\n"
 
 
+@pytest.mark.usefixtures("own_signals")
 def test_file_without_key_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "key").write_text("no key")
     assert main(["--ports", "8", "--host-key", str(tmp_path / "key")]) == 1
