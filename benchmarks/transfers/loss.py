@@ -10,11 +10,12 @@
 
 Links are unshaped; `--rate-mbps` limits the rate of `multicast`. A preloaded library (`bed/programs/lossy.c`, also for
 the row without loss) drops datagrams in the receivers, because the kernel here has no netem and filters see 44
-datagrams as one packet. The result is the median of the ratios of rounds, with a 90 % interval by ranks. As root:
+datagrams as one packet. The result is the median of the ratios of rounds, with a 90 % interval by ranks. `--peers`
+measures udpcast and uftp, whose datagrams are lost in the same way, at the same limit. As root:
 
     .venv/bin/python benchmarks/transfers/loss.py                              # about ten minutes, 8 GB of memory
     .venv/bin/python benchmarks/transfers/loss.py --megabytes 100 --repeats 1
-    .venv/bin/python benchmarks/transfers/loss.py --transport multicast --receivers 32 --rate-mbps 100 --megabytes 50
+    .venv/bin/python benchmarks/transfers/loss.py --transport multicast --receivers 32 --rate-mbps 10 --megabytes 15
 
 Exit status 1 if a receiver lacks the whole file, or if the measured loss differs from the set loss by more than a
 tenth; rates and bytes do not change the exit status. The kernel counts the headers of a super-packet once.
@@ -22,6 +23,7 @@ tenth; rates and bytes do not change the exit status. The kernel counts the head
 
 from __future__ import annotations
 
+import argparse
 import math
 import statistics
 import struct
@@ -38,10 +40,11 @@ from benchmarks.transfers.bed.bed import SENDER, Bed, Plan
 from benchmarks.transfers.bed.contents import used_until_now
 from benchmarks.transfers.bed.failures import PrerequisiteError, RunFailedError
 from benchmarks.transfers.bed.programs import compile_into
-from benchmarks.transfers.bed.run import Run, opened
+from benchmarks.transfers.bed.run import Run, opened, timed
 from benchmarks.transfers.bed.shape import MTU
 from benchmarks.transfers.bed.struck import Struck, watched
 from benchmarks.transfers.bed.tools.blast import Blast, BlastMulticast, BlastOptical
+from benchmarks.transfers.bed.tools.peers import Udpcast, Uftp
 
 RECEIVERS = 7
 
@@ -71,6 +74,7 @@ def main() -> bool:
     parser.add_argument("--transport", choices=BARS, default="optical", help="transport (default: optical)")
     parser.add_argument("--receivers", type=script.count, default=RECEIVERS, help=f"default: {RECEIVERS}")
     parser.add_argument("--rate-mbps", type=script.count, help="limit of the rate of multicast (default: none)")
+    parser.add_argument("--peers", action="store_true", help="measure udpcast and uftp too")
     args = parser.parse_args()
     bars = BARS[args.transport]
     with script.bed_and_file(Plan(args.receivers), args.megabytes * 1_000_000) as (bed, source):
@@ -80,6 +84,7 @@ def main() -> bool:
             f"loss {share:g}": partial(_measure, share, bed, source, library, kind) for share in bars
         }
         results = script.alternate(measures, args.repeats)
+        peers = _measure_peers(bed, source, library, args) if args.peers else []
     lossless = [one.run.others_seconds for one in results["loss 0"]]
     rows = [_row(args.megabytes, share, bar, results[f"loss {share:g}"], lossless) for share, bar in bars.items()]
     for row in rows:
@@ -90,7 +95,8 @@ def main() -> bool:
         f"{args.transport}, {args.receivers} receivers, {limit}, {args.megabytes} MB, {args.repeats} rounds: medians, "
         "90 % intervals"
     )
-    machine.show(args.json, {"megabytes": args.megabytes, "rows": rows}, [head, *map(_line, rows)])
+    found = {"megabytes": args.megabytes, "rows": rows, "peers": peers}
+    machine.show(args.json, found, [head, *map(_line, rows), *map(_peer_line, peers)])
     return not any(row["wrong"] or row["void"] for row in rows)
 
 
@@ -118,13 +124,8 @@ class _LimitedMulticast(BlastMulticast):  # type: ignore[misc, valid-type]
 def _measure(share: float, bed: Bed, source: Path, library: Path, kind: Callable[[], Blast]) -> Measured:
     """Measure one transfer."""
     tool = kind()
-    counts = {receiver: source.parent / f"lost-{receiver}" for receiver in bed.plan.hosts[1:]}
-    for receiver, count in counts.items():
-        count.unlink(missing_ok=True)
-        settings = {"SHARE": repr(share), "SEED": receiver, "COUNT": count, "DATAGRAM": MTU - _UDP_HEADERS}
-        lossy = {f"LOSSY_{name}": str(value) for name, value in settings.items()}
-        tool.environments[receiver] = {"LD_PRELOAD": str(library), **lossy}
     with opened(bed, source) as run:
+        counts = _lose(run, share, library)
         try:
             with used_until_now(source.parent, source.stat().st_size * bed.plan.receivers):
                 tool.prepare(run)
@@ -132,8 +133,41 @@ def _measure(share: float, bed: Bed, source: Path, library: Path, kind: Callable
             struck = watched(tool, run, _LIMIT_SECONDS, None, victims=set(), failing=set())
         except RunFailedError as failure:
             raise PrerequisiteError(f"the transfer with a loss of {share:g} failed: {failure}") from failure
-    lost, seen = map(sum, zip(*(_COUNTS.unpack(count.read_bytes()) for count in counts.values()), strict=True))
-    return Measured(struck, lost / max(seen, 1), (bed.sent_bytes(SENDER) - before) / source.stat().st_size)
+    return Measured(struck, _lost(counts), (bed.sent_bytes(SENDER) - before) / source.stat().st_size)
+
+
+def _lose(run: Run, share: float, library: Path) -> list[Path]:
+    """Let all receivers of a run lose this share; return the files with their counts."""
+    counts = {receiver: run.source.parent / f"lost-{receiver}" for receiver in run.receivers}
+    for receiver, count in counts.items():
+        count.unlink(missing_ok=True)
+        settings = {"SHARE": repr(share), "SEED": receiver, "COUNT": count, "DATAGRAM": MTU - _UDP_HEADERS}
+        lossy = {f"LOSSY_{name}": str(value) for name, value in settings.items()}
+        run.environments[receiver] = {"LD_PRELOAD": str(library), **lossy}
+    return list(counts.values())
+
+
+def _lost(counts: Sequence[Path]) -> float:
+    lost, seen = map(sum, zip(*(_COUNTS.unpack(count.read_bytes()) for count in counts), strict=True))
+    return lost / max(seen, 1)
+
+
+def _measure_peers(bed: Bed, source: Path, library: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measure each peer once at each share."""
+    rows = []
+    for kind in (Udpcast, Uftp):
+        without = 0.0
+        for share in BARS[args.transport]:
+            tool = kind()
+            tool.rate_mbps = args.rate_mbps
+            with opened(bed, source) as run:
+                counts, before = _lose(run, share, library), bed.sent_bytes(SENDER)
+                outcome = timed(tool, run, _LIMIT_SECONDS)
+                sent = (bed.sent_bytes(SENDER) - before) / source.stat().st_size
+            without = without or outcome.seconds
+            row = {"tool": tool.name, "loss": share, "lost": _lost(counts), "seconds": outcome.seconds, "sent": sent}
+            rows.append({**row, "share": without / outcome.seconds, "failure": outcome.failure})
+    return rows
 
 
 def _row(megabytes: int, share: float, bar: Bar, runs: Sequence[Measured], lossless: Sequence[float]) -> dict[str, Any]:
@@ -167,6 +201,13 @@ def _line(row: dict[str, Any]) -> str:
             f"{'' if row['kept'] else '  MISSED'}",
             *row["wrong"],
         ]
+    )
+
+
+def _peer_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['tool']}, loss {row['loss']:<7g} (measured {row['lost']:.2e}) {row['seconds']:7.2f} s  "
+        f"x {row['share']:.3f} of no loss; sent x {row['sent']:.3f}{row['failure'] and '  failed: ' + row['failure']}"
     )
 
 

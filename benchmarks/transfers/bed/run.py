@@ -34,7 +34,10 @@ class Outcome:
 
 @dataclass
 class Run:
-    """The hosts, the file, the folder of the copies, the deadline (time.monotonic) of a transfer, and its receivers."""
+    """The hosts, the file, the folder of the copies, the deadline (time.monotonic) of a transfer, and its receivers.
+
+    `environments`: variables of all programs on a host.
+    """
 
     bed: Bed
     source: Path
@@ -44,6 +47,7 @@ class Run:
     receivers: Sequence[int]
     started: float = 0.0
     programs: list[Program] = field(default_factory=list)
+    environments: dict[int, Mapping[str, str]] = field(default_factory=dict)
 
     def begin(self, limit_seconds: float) -> float:
         """Start the clock and return its time."""
@@ -69,7 +73,8 @@ class Run:
     ) -> Program:
         """Start a program on a host; it ends with the run."""
         words, log = self.bed.on(host, [str(word) for word in command]), self.folder / f"{name}-{host}.log"
-        program = Program(f"{name} on h{host}", words, log, {**self.bed.environment, **(environment or {})})
+        variables = {**self.bed.environment, **self.environments.get(host, {}), **(environment or {})}
+        program = Program(f"{name} on h{host}", words, log, variables)
         self.programs.append(program)
         return program
 
@@ -139,12 +144,17 @@ def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: 
 
 
 def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
-    """Send the file once; a tool that takes longer than the limit has failed."""
+    """Send the file once, as `timed` does, in a run of its own."""
     with opened(bed, source, programs_folder) as run:
-        try:
-            tool.prepare(run)
-            started = run.begin(limit_seconds)
-            ended, notes = tool.send(run)
-        except RunFailedError as failure:
-            return Outcome(limit_seconds, str(failure), {})
-        return Outcome(ended - started, run.fault() if tool.carries else "", notes)
+        return timed(tool, run, limit_seconds)
+
+
+def timed(tool: Tool, run: Run, limit_seconds: float) -> Outcome:
+    """Send the file once; a tool that takes longer than the limit has failed."""
+    try:
+        tool.prepare(run)
+        started = run.begin(limit_seconds)
+        ended, notes = tool.send(run)
+    except RunFailedError as failure:
+        return Outcome(limit_seconds, str(failure), {})
+    return Outcome(ended - started, run.fault() if tool.carries else "", notes)

@@ -122,17 +122,19 @@ class VerifyingFloor(Floor):
 _UDPCAST = ("--interface", PACKETS, "--nokbd", "--no-progress")
 
 
-def _udp_sender(run: Run) -> list[str | Path]:
+def _udp_sender(run: Run, rate_mbps: float | None = None) -> list[str | Path]:
     many = ["--rexmit-hello-interval", "100", "--min-receivers", str(len(run.receivers))]
-    return ["udp-sender", "--file", run.source, "--full-duplex", *_UDPCAST, *many]
+    limit = [] if rate_mbps is None else ["--max-bitrate", f"{rate_mbps:g}m"]
+    return ["udp-sender", "--file", run.source, "--full-duplex", *_UDPCAST, *many, *limit]
 
 
 class Udpcast(Tool):
-    """udpcast in full duplex, with feedback: its fastest mode without loss."""
+    """udpcast in full duplex, with feedback: its fastest mode without loss. `rate_mbps` limits its rate."""
 
     name = "udpcast"
     title = "udpcast, full duplex"
     commands = ("udp-sender", "udp-receiver")
+    rate_mbps: float | None = None
 
     def prepare(self, run: Run) -> None:
         """Start the receivers, and give them time to send their one request: they do not report that they are ready."""
@@ -143,7 +145,7 @@ class Udpcast(Tool):
 
     def send(self, run: Run) -> Sent:
         """Wait for the end of the receivers."""
-        run.start_sender(self.name, _udp_sender(run))
+        run.start_sender(self.name, _udp_sender(run, self.rate_mbps))
         await_exits(self._receivers, run.deadline)
         return time.monotonic(), {}
 
@@ -151,12 +153,13 @@ class Udpcast(Tool):
 class Uftp(Tool):
     """uftp without congestion control, at 0.95 of the rate of the links, or as fast as it can.
 
-    It counts its payload: at a higher rate the queue of the shaper overflows.
+    It counts its payload: at a higher rate the queue of the shaper overflows. `rate_mbps` limits its rate.
     """
 
     name = "uftp"
     title = "uftp, no congestion control"
     commands = ("uftp", "uftpd")
+    rate_mbps: float | None = None
 
     def prepare(self, run: Run) -> None:
         """Start the daemons, and give them time to join the announcement group: they do not report that they have."""
@@ -168,7 +171,7 @@ class Uftp(Tool):
 
     def send(self, run: Run) -> Sent:
         """Wait for the copies, which are named when complete (-t)."""
-        rate = run.bed.plan.shape.rate_mbps
+        rate = self.rate_mbps or run.bed.plan.shape.rate_mbps
         command = ["uftp", "-I", PACKETS, "-R", "-1" if rate is None else f"{rate * 950:.0f}"]
         command += ["-B", "4000000", "-r", "0.05:0.01:1", "-C", "none", str(run.source)]
         run.await_outputs(run.start_sender(self.name, command))
