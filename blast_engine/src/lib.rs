@@ -13,7 +13,7 @@ mod store;
 use pyo3::prelude::*;
 
 /// Version of this interface. It increases with every change of calls or their meaning; Python accepts only its own.
-const INTERFACE: u32 = 7;
+const INTERFACE: u32 = 8;
 
 #[pymodule]
 mod blast_engine_native {
@@ -30,7 +30,7 @@ mod blast_engine_native {
     #[pymodule_export]
     use crate::link::{give_to_link, take_from_link};
     #[pymodule_export]
-    use crate::sender::digests_of_file;
+    use crate::sender::{SentFile, digests_of_file};
     #[pymodule_export]
     use crate::store::FileStore;
 

@@ -13,6 +13,9 @@ use crate::store::FileStore;
 /// (position, block, filled, stored), as in `blast_blocks::Place`.
 type InRow = (u64, u64, usize, usize);
 
+/// Bytes sent, bytes announced, the rest of the frame head that announces them, and the error of the link.
+pub type Given = (u64, u64, Vec<u8>, Lost);
+
 /// Error number of a link or socket; 0: the other side has closed it.
 pub type Lost = Option<i32>;
 
@@ -35,20 +38,22 @@ pub fn take_from_link(
     Ok(((position, block, filled, stored), taken.bytes, taken.payload, taken.slow, number_of(taken.lost)))
 }
 
-/// `blast_blocks::give_to` with (offset, announced, stop); return the bytes sent, the bytes announced, the rest of the
-/// frame head that announces them, and the error of the link.
+/// `blast_blocks::give_to` with (offset, announced, stop).
 #[pyfunction]
-pub fn give_to_link(
-    py: Python<'_>,
-    link: RawFd,
-    file: RawFd,
-    run: (u64, u64, u64),
-    max_bytes: u64,
-) -> PyResult<(u64, u64, Vec<u8>, Lost)> {
-    let (offset, promised, stop) = run;
-    let span = Span { offset, promised, stop };
-    let given = waiting(py, || with_lent(link, |link| with_lent(file, |file| give_to(link, file, span, max_bytes)))??)?;
-    Ok((given.bytes, given.promised, given.head, number_of(given.lost)))
+pub fn give_to_link(py: Python<'_>, link: RawFd, file: RawFd, run: (u64, u64, u64), max_bytes: u64) -> PyResult<Given> {
+    let span = span_of(run);
+    let given = waiting(py, || {
+        with_lent(link, |link| with_lent(file, |mut file| give_to(link, &mut file, span, max_bytes)))??
+    })?;
+    Ok(parts_of(given))
+}
+
+pub fn span_of((offset, promised, stop): (u64, u64, u64)) -> Span {
+    Span { offset, promised, stop }
+}
+
+pub fn parts_of(given: blast_blocks::Given) -> Given {
+    (given.bytes, given.promised, given.head, number_of(given.lost))
 }
 
 pub fn number_of(lost: Option<io::Error>) -> Lost {

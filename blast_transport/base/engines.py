@@ -16,7 +16,7 @@ AUTO, PYTHON, COMPILED = "auto", "python", "compiled"
 ENGINES = (AUTO, PYTHON, COMPILED)
 
 _MODULE = "blast_engine_native"
-_INTERFACE = 7
+_INTERFACE = 8
 """Version of the compiled interface that this code uses, as in blast_engine/src/lib.rs."""
 _BUILD = "install the package blast-engine, or the wheel that scripts/build-engine makes in a checkout of Blast"
 

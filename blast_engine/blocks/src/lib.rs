@@ -24,6 +24,7 @@ mod pace;
 mod reading;
 mod records;
 mod recovery;
+mod sent_file;
 
 pub use assembly::{Assembly, Piece};
 pub use block_map::{BlockMap, Run};
@@ -39,6 +40,7 @@ pub use intake::{Place, Taken};
 pub use layout::Cut;
 pub use light::{Light, READS_FOR, ReadResult, Stay};
 pub use masks::MAX_SEGMENTS;
-pub use outlet::{Given, Span, give_to};
+pub use outlet::{Given, Origin, Span, give_to};
 pub use pace::{Pace, Schedule};
 pub use recovery::Recovery;
+pub use sent_file::{Digested, SentFile};

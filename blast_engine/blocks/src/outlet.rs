@@ -1,4 +1,4 @@
-//! Read and send: a file's bytes into a chain's link, behind the frames that announce them.
+//! Send: data into a chain's link, behind the frames that announce it.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,6 +8,24 @@ use blast_boundary::{send_file, send_more};
 use crate::fault::Fault;
 use crate::frames::{CHUNK_BYTES, announcing};
 use crate::intake::lost;
+
+/// Where a link's data comes from.
+pub trait Origin {
+    /// Send up to `count` bytes from `offset` on; return the number that the link accepted.
+    ///
+    /// Inside: the link's errors; outside: those of the origin, `Fault::Shorter` if it ends before `offset`.
+    fn send(&mut self, link: BorrowedFd<'_>, offset: u64, count: usize) -> Result<io::Result<usize>, Fault>;
+}
+
+/// A file, from its pages: without a copy, but also without a look at the data.
+impl Origin for BorrowedFd<'_> {
+    fn send(&mut self, link: BorrowedFd<'_>, offset: u64, count: usize) -> Result<io::Result<usize>, Fault> {
+        match send_file(link, *self, offset, count) {
+            Ok(0) => Err(Fault::Shorter(offset)),
+            sent => Ok(sent),
+        }
+    }
+}
 
 /// Result of one call.
 #[derive(Debug, Default)]
@@ -21,7 +39,7 @@ pub struct Given {
     pub lost: Option<io::Error>,
 }
 
-/// Bytes of a file from `offset` on to before `stop`, of which `promised` are announced already.
+/// Bytes from `offset` on to before `stop`, of which `promised` are announced already.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub offset: u64,
@@ -29,36 +47,45 @@ pub struct Span {
     pub stop: u64,
 }
 
-/// Send up to `max_bytes` bytes of `span`, until the link accepts no more. `Fault::Shorter` if the file ends before.
-pub fn give_to(link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, max_bytes: u64) -> Result<Given, Fault> {
+/// Send up to `max_bytes` bytes of `span`, until the link accepts no more.
+pub fn give_to(link: BorrowedFd<'_>, origin: &mut impl Origin, span: Span, max_bytes: u64) -> Result<Given, Fault> {
     let mut given = Given { promised: span.promised, ..Given::default() };
-    match given.go_on(link, file, span, max_bytes) {
-        Ok(()) => Ok(given),
-        Err(Fault::System(error)) => Ok(Given { lost: lost(error), ..given }),
-        Err(fault) => Err(fault),
+    if let Err(error) = given.go_on(link, origin, span, max_bytes)? {
+        given.lost = lost(error);
     }
+    Ok(given)
 }
 
 impl Given {
-    fn go_on(&mut self, link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, max_bytes: u64) -> Result<(), Fault> {
+    fn go_on(
+        &mut self,
+        link: BorrowedFd<'_>,
+        origin: &mut impl Origin,
+        span: Span,
+        max_bytes: u64,
+    ) -> Result<io::Result<()>, Fault> {
         while self.bytes < max_bytes {
             let from = span.offset + self.bytes;
-            if self.promised == 0 && !self.announce(link, span.stop.saturating_sub(from).min(CHUNK_BYTES))? {
-                break;
+            if self.promised == 0 {
+                match self.announce(link, span.stop.saturating_sub(from).min(CHUNK_BYTES)) {
+                    Ok(true) => (),
+                    Ok(false) => break,
+                    Err(error) => return Ok(Err(error)),
+                }
             }
-            match send_file(link, file, from, self.promised as usize)? {
-                0 => return Err(Fault::Shorter(from)),
-                count => {
+            match origin.send(link, from, self.promised as usize)? {
+                Ok(count) => {
                     self.bytes += count as u64;
                     self.promised -= count as u64;
                 }
+                Err(error) => return Ok(Err(error)),
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// False if there is nothing to announce, or not all of the frame has gone.
-    fn announce(&mut self, link: BorrowedFd<'_>, length: u64) -> Result<bool, Fault> {
+    fn announce(&mut self, link: BorrowedFd<'_>, length: u64) -> io::Result<bool> {
         if length == 0 {
             return Ok(false);
         }

@@ -125,7 +125,7 @@ proptest! {
         let (ours, mut theirs) = pair();
         let (mut offset, mut promised, mut stream) = (begin as u64, 0, Vec::new());
         for read in reads.iter().cycle() {
-            let given = give_to(ours.as_fd(), file.as_fd(), Span { offset, promised, stop: size as u64 }, cap).unwrap();
+            let given = give_to(ours.as_fd(), &mut file.as_fd(), Span { offset, promised, stop: size as u64 }, cap).unwrap();
             prop_assert!(given.lost.is_none() && given.head.is_empty());
             offset += given.bytes;
             promised = given.promised;
@@ -155,7 +155,7 @@ fn full_link_blocks_and_continues_where_it_stopped() {
     let mut waited = 0;
     while stream.len() < sent.len() + 3 * announcing(1).len() {
         let span = Span { offset, promised: given.promised, stop: sent.len() as u64 };
-        given = give_to(ours.as_fd(), file.as_fd(), span, u64::MAX).unwrap();
+        given = give_to(ours.as_fd(), &mut file.as_fd(), span, u64::MAX).unwrap();
         assert!(given.lost.is_none() && given.head.is_empty());
         offset += given.bytes;
         waited += u64::from(offset < sent.len() as u64);
@@ -215,7 +215,7 @@ fn truncated_file_and_invalid_row_are_faults() {
     let file = folder.with_content(&content(30));
     let (ours, _theirs) = pair();
     assert!(matches!(
-        give_to(ours.as_fd(), file.as_fd(), Span { offset: 10, promised: 0, stop: 50 }, 100),
+        give_to(ours.as_fd(), &mut file.as_fd(), Span { offset: 10, promised: 0, stop: 50 }, 100),
         Err(Fault::Shorter(30))
     ));
     let store = folder.store(None);
@@ -232,7 +232,7 @@ fn link_without_a_reader_is_lost() {
     let file = folder.with_content(&content(30));
     let (ours, theirs) = pair();
     drop(theirs);
-    let given = give_to(ours.as_fd(), file.as_fd(), Span { offset: 0, promised: 0, stop: 30 }, 100).unwrap();
+    let given = give_to(ours.as_fd(), &mut file.as_fd(), Span { offset: 0, promised: 0, stop: 30 }, 100).unwrap();
     assert_eq!(given.bytes, 0);
     assert!(given.lost.is_some_and(|error| error.raw_os_error().is_some()));
 }

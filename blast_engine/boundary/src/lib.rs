@@ -17,6 +17,6 @@ pub use descriptor::{duplicate, with_all_lent, with_lent};
 pub use file::read_at;
 #[cfg(feature = "python")]
 pub use lent::{Lent, Room};
-pub use link::{peek, receive, send_file, send_more};
+pub use link::{peek, receive, send, send_file, send_more};
 pub use usage::Usage;
 pub use waiting::{monotonic, readable_within, woken_within};

@@ -18,9 +18,17 @@ fn receive_by(link: BorrowedFd<'_>, room: &mut [u8], flags: libc::c_int) -> io::
     counted(unsafe { libc::recv(link.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) })
 }
 
+/// Send these bytes.
+pub fn send(link: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    send_by(link, bytes, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+}
+
 /// Send these bytes, which more will follow at once.
 pub fn send_more(link: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE;
+    send_by(link, bytes, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE)
+}
+
+fn send_by(link: BorrowedFd<'_>, bytes: &[u8], flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: `bytes` is readable for its whole length.
     counted(unsafe { libc::send(link.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from blast_base.endpoint import listen_on
+from blast_transport.base.engines import COMPILED
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.base.host_order import as_given, by_name
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.dialling import SOURCE, Address
 from blast_transport.links.reception import Reception
@@ -16,6 +18,7 @@ from blast_transport.store.sources.block_reader import UndigestedSource
 from blast_transport.transports.choices import Chain, TransportChoice
 from blast_transport.transports.confirmation import Confirmation
 from blast_transport.transports.pipeline.chain_watch import ChainPosition, ChainWatch
+from blast_transport.transports.pipeline.digest_queue import DigestQueue
 from blast_transport.transports.pipeline.parameters import PipelineParameters, pipeline_phase
 from blast_transport.transports.pipeline.protocol.messages import decode_failed
 from blast_transport.transports.pipeline.protocol.phase import (
@@ -49,7 +52,7 @@ _UNDER_WAY_BYTES = 8 << 20
 
 
 class PipelineSender(SendingTransport):
-    """Leads a chain of receivers, and digests what goes along it."""
+    """Leads a chain of receivers, and digests what goes along it, unless the chain's source does."""
 
     def __init__(self, phase: Phase, choice: Chain, around: SendingContext) -> None:
         super().__init__(phase)
@@ -65,6 +68,7 @@ class PipelineSender(SendingTransport):
         )
         self._places = {name: place for place, (name, _, _) in enumerate(chain, 1)}
         self._happened: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()
+        self._digests = self._digest_queue()
         self._source: PipelineSource | None = None
         self._reception: Reception | None = None
         self._sent = phase.first
@@ -86,9 +90,13 @@ class PipelineSender(SendingTransport):
         return choice == self._choice
 
     def work(self, now: float) -> float:
-        """Digest what the chain carries. Raises SourceChangedError, ForgottenError."""
+        """Digest what the chain carries, or leaves out. Raises SourceChangedError, ForgottenError."""
         source = self._source or self._begin()
-        busy = self._reader.digest(_BLOCKS_PER_STEP)
+        blocks = _BLOCKS_PER_STEP
+        if self._digests is not None:
+            sent = source.sent // self._reader.layout.block_size
+            blocks = min(blocks, self._digests.pass_to(self._reader, sent))
+        busy = blocks > 0 and self._reader.digest(blocks)
         if busy and self._reader.source.descriptor is None:
             source.wake()
         return 0 if busy else _IDLE_SECONDS
@@ -161,11 +169,19 @@ class PipelineSender(SendingTransport):
             around.dial,
             engine=self._reader.engine,
             skips=self._skips(),
+            digested=None if self._digests is None else self._digests.add,
         )
         admission = SourceAdmission(around.credentials, self._places)
         self._reception = Reception(self._listener, admission, phase, source.accept)
         source.start()
         return source
+
+    def _digest_queue(self) -> DigestQueue | None:
+        """Return a queue of the digests that the source computes; None if it computes none: over TLS, and in Python."""
+        layout, around = self._reader.layout, self._around
+        if self._reader.engine != COMPILED or not layout.known or isinstance(around.credentials, TlsFiles):
+            return None
+        return DigestQueue(layout.blocks, around.wake)
 
     def _skips(self) -> Skips:
         layout = self._reader.layout

@@ -13,7 +13,13 @@ from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.sources.source import Source
 from blast_transport.transports.pipeline.connections.link import Link
-from blast_transport.transports.pipeline.connections.outlets import REPLAY_BYTES, StreamOutlet, open_outlet
+from blast_transport.transports.pipeline.connections.outlets import (
+    REPLAY_BYTES,
+    Digested,
+    StreamOutlet,
+    open_digesting_outlet,
+    open_outlet,
+)
 from blast_transport.transports.pipeline.connections.pump import Outlet
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import Command
@@ -32,7 +38,8 @@ class PipelineSource(Runner):
 
     Data of a stream is released when the successor holds it and some more data has arrived, for retransmissions; a
     session that needs it for longer passes a source whose `release` waits for that. Call `wake` when a stream has more
-    data. `engine` sends a file; Python sends a stream. The ranges in `skips` are omitted.
+    data. `engine` sends a file; Python sends a stream. The ranges in `skips` are omitted. `digested` is called with the
+    digests of a file's blocks as they leave, if the engine computes them.
     """
 
     def __init__(  # noqa: PLR0913 - data, layout, transport and events
@@ -45,22 +52,33 @@ class PipelineSource(Runner):
         *,
         engine: str = PYTHON,
         skips: Skips | None = None,
+        digested: Digested | None = None,
     ) -> None:
         self._core = core = SourceCore(phase, phase.first_block * block_size, skips)
         super().__init__(phase, core, events, connect)
         self._source = source
         self._block_size = block_size
         self._descriptor = None if source.descriptor is None else os.dup(source.descriptor)
-        outlet: Outlet = StreamOutlet(source) if self._descriptor is None else open_outlet(engine, self._descriptor)
-        self._outlet = outlet
+        fd = self._descriptor
+        self._outlet: Outlet = StreamOutlet(source) if fd is None else open_outlet(engine, fd)
+        outlet = self._outlet
+        if digested is not None and fd is not None:
+            # The other outlet stays for nodes that fetch: they get data that is digested already.
+            assert source.size is not None
+            outlet = open_digesting_outlet(engine, fd, source.size, block_size, digested)
         self._successor = Successor(phase, core.down, outlet, self._handle, self._connections)
         self._fetchers: list[_Fetcher] = []
-        self._begun = self._core.node.position
+        self._begun, self._sent = self._core.node.position, 0
 
     @property
     def begun(self) -> int:
         """Return the offset before which bytes have begun to leave, as of the last step."""
         return self._begun
+
+    @property
+    def sent(self) -> int:
+        """Return the offset before which all bytes have left, or were left out, as of the last step."""
+        return self._sent
 
     def accept(self, sock: socket.socket, name: str) -> None:
         """Take over the socket of the node `name`, which has sent Join to fetch data. May be called from any thread."""
@@ -120,7 +138,7 @@ class PipelineSource(Runner):
         self._see_source(now)
         self._successor.listen()
         self._successor.pour(self._limit)
-        self._begun = self._successor.promised
+        self._begun, self._sent = self._successor.promised, self._successor.sent
         self._fetchers = [fetcher for fetcher in self._fetchers if fetcher.work(now)]
 
     def _see_source(self, now: float) -> None:

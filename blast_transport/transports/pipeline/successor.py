@@ -94,6 +94,11 @@ class Successor:
         return self._link is not None and self._link.pending
 
     @property
+    def sent(self) -> int:
+        """Return the offset before which data has left, or was left out."""
+        return self._offset
+
+    @property
     def promised(self) -> int:
         """Return the offset before which data has left, or was announced."""
         return self._offset + (0 if self._link is None else self._link.promised)

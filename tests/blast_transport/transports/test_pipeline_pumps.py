@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import SourceChangedError
+from blast_transport.blocks.digests import DIGEST_BYTES
 from blast_transport.blocks.layout import BlockLayout
 from blast_transport.transports.pipeline.connections import link as link_module
 from blast_transport.transports.pipeline.connections.compiled_pump import CompiledIntake, open_intake
 from blast_transport.transports.pipeline.connections.feed import Feed
 from blast_transport.transports.pipeline.connections.link import Link
-from blast_transport.transports.pipeline.connections.outlets import open_outlet
+from blast_transport.transports.pipeline.connections.outlets import open_digesting_outlet, open_outlet
 from blast_transport.transports.pipeline.protocol.messages import (
     Data,
     End,
@@ -181,17 +182,28 @@ def _wire(stream: list[int | Message | bytes], content: bytes) -> bytes:
 
 
 class LinkSender:
-    """The sending end of a link that serves a file with one engine, and the bytes that it sent."""
+    """The sending end of a link that serves a file with one engine, and the bytes that it sent.
 
-    def __init__(self, engine: str, file: int, undo: ExitStack) -> None:
+    With a `layout` it sends as a chain's source, and collects `digests`.
+    """
+
+    def __init__(self, engine: str, file: int, undo: ExitStack, layout: BlockLayout | None = None) -> None:
         ours, self.theirs = socket.socketpair()
         for end in (ours, self.theirs):
             undo.callback(end.close)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
         self.theirs.setblocking(False)
+        self.digests = b""
         self.link, self.outlet = Link(ours), open_outlet(engine, file)
+        if layout is not None:
+            size = layout.size or 0
+            self.outlet = open_digesting_outlet(engine, file, size, layout.block_size, self._digested)
         assert (self.outlet.frames is None) == (engine == PYTHON)
         self.offset, self.wire, self.error = 0, bytearray(), ""
+
+    def _digested(self, first: int, digests: bytes) -> None:
+        assert first * DIGEST_BYTES == len(self.digests)
+        self.digests += digests
 
     def give(self, stop: int) -> None:
         """Send like to a successor, until the link accepts no more data or the file has failed."""
@@ -239,14 +251,16 @@ class LinkSender:
 def test_engines_send_same_data_of_file(
     size: int, chunk: int, steps: list[tuple[int, int, bool]], shorter: bool
 ) -> None:
-    """Data, messages and their order, and the error for a truncated file are equal."""
-    content = data_of(size).content
+    """Data, messages and their order, and the error for a truncated file are equal, also where the engine digests."""
+    data = data_of(size)
+    content = data.content
     with ExitStack() as undo:
         file = undo.enter_context(tempfile.TemporaryFile())
         file.write(content[: size // 2] if shorter else content)
         file.flush()
         undo.enter_context(pytest.MonkeyPatch.context()).setattr(link_module, "CHUNK_BYTES", chunk)
         senders = [LinkSender(engine, file.fileno(), undo) for engine in (PYTHON, COMPILED)]
+        senders.append(LinkSender(COMPILED, file.fileno(), undo, data.layout))
         stop = 0
         for more, read, sends_end in [*steps, (size, 1, True)]:
             stop = min(size, stop + more)
@@ -262,11 +276,13 @@ def test_engines_send_same_data_of_file(
                 if one.error or (one.offset == size and not one.link.has_output):
                     break
             one.read(1 << 16)
-        python, compiled = senders
-        assert python.error == compiled.error and bool(python.error) == shorter
-        if not shorter:
-            assert python.decoded == compiled.decoded
-            assert compiled.decoded[0] == content and [one.offset for one in senders] == [size, size]
+        python, *others = senders
+        for compiled in others:
+            assert python.error == compiled.error and bool(python.error) == shorter
+            if not shorter:
+                assert python.decoded == compiled.decoded
+                assert compiled.decoded[0] == content and compiled.offset == size
+        assert shorter or others[1].digests == data.digests()
 
 
 def test_store_of_python_engine_uses_python_intake(tmp_path: Path) -> None:

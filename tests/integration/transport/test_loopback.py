@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.engines import COMPILED
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import TransferResult
 from blast_transport.datagrams.interface import open_group_socket, open_sender_socket
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.store.sources.compiled_reader import CompiledReader
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from tests.support.transport.transport_hosts import (
     LOOPBACK,
@@ -73,6 +75,22 @@ def test_every_transport_reuses_the_same_connections(tmp_path: Path, file: Path,
                 assert one.files() == {file.name: content}
         assert len(peers) == 5
         assert result.transports == ("unicast",)
+
+
+@pytest.mark.compiled
+def test_sender_reads_each_block_of_its_chain_once(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, digests_of = set[int](), CompiledReader._digests_of
+
+    def seen(reader: CompiledReader, first: int, count: int) -> bytes:
+        read.update(range(first, first + count))
+        return digests_of(reader, first, count)
+
+    with agents(tmp_path, 2) as there, sender_to(there, SenderSettings(LOOPBACK, MTU, engine=COMPILED)) as sender:
+        monkeypatch.setattr(CompiledReader, "_digests_of", seen)
+        result = sender.send_file(file, Route(Chain()))
+        assert (result.complete, result.repaired_bytes) == (2, 0)
+        assert all(one.received().digest == result.digest for one in there)
+    assert read == set()
 
 
 @pytest.mark.parametrize("mtu", [576, 9000, None])

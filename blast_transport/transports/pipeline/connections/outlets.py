@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from types import ModuleType
+from typing import TypeVar
 
 from blast_transport.base.engines import compiled, engine_error
-from blast_transport.base.errors import SourceChangedError
+from blast_transport.base.errors import SourceChangedError, sentence
 from blast_transport.store.sources.source import Source
 from blast_transport.transports.pipeline.connections.pump import FrameWriter, FrameWriteResult
 
@@ -22,11 +24,24 @@ REPLAY_BYTES = 32 << 20
 MAX_AT_ONCE = 4 << 20
 """Bytes per call of the compiled engine, a few milliseconds, after which other work gets its turn."""
 
+Digested = Callable[[int, bytes], None]
+"""Called with the first of consecutive blocks, and their digests, each only once, in order."""
+
+T = TypeVar("T")
+
 
 def open_outlet(engine: str, descriptor: int) -> FileOutlet:
     """Open an outlet of a file by this engine. Raise WrongInputError as `check_engine` does."""
     native = compiled(engine)
     return FileOutlet(descriptor) if native is None else CompiledOutlet(native, descriptor)
+
+
+def open_digesting_outlet(engine: str, descriptor: int, size: int, block_size: int, digested: Digested) -> FileOutlet:
+    """Open an outlet of a file that calls `digested`, if this engine digests what it sends, and the link is plain."""
+    native = compiled(engine)
+    if native is None:
+        return FileOutlet(descriptor)
+    return DigestingOutlet(native, descriptor, size, block_size, digested)
 
 
 class FileOutlet:
@@ -81,12 +96,34 @@ class CompiledOutlet(FileOutlet):
 
     def _give_frames(self, sock: socket.socket, offset: int, promised: int, stop: int) -> FrameWriteResult:
         run = offset, promised, stop
+        return FrameWriteResult(*self._by_engine(self._native.give_to_link, sock.fileno(), self._descriptor, run))
+
+    def _by_engine(self, give: Callable[..., T], *arguments: object) -> T:
         try:
-            given = self._native.give_to_link(sock.fileno(), self._descriptor, run, MAX_AT_ONCE)
+            return give(*arguments, MAX_AT_ONCE)
         except EOFError as error:
             raise became_shorter(int(error.args[0])) from error
+        except OSError as error:
+            raise SourceChangedError(f"the file cannot be read: {sentence(error)}") from error
         except self._native.EngineFault as error:
             raise engine_error(error) from error
+
+
+class DigestingOutlet(CompiledOutlet):
+    """`CompiledOutlet` that reads each block once, digests it, and sends it from memory.
+
+    Without it another thread would read the same data for the digests. It does not digest what goes over TLS.
+    """
+
+    def __init__(self, native: ModuleType, descriptor: int, size: int, block_size: int, digested: Digested) -> None:
+        super().__init__(native, descriptor)
+        self._sent, self._digested = native.SentFile(block_size, size), digested
+
+    def _give_frames(self, sock: socket.socket, offset: int, promised: int, stop: int) -> FrameWriteResult:
+        run = offset, promised, stop
+        given, first, digests = self._by_engine(self._sent.give_to, sock.fileno(), self._descriptor, run)
+        if digests:
+            self._digested(first, digests)
         return FrameWriteResult(*given)
 
 
