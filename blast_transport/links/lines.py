@@ -6,9 +6,10 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.links.control_connection import ControlConnection, LeaderConnection
 from blast_transport.links.dialling import Address
 from blast_transport.wire.codec import decode, encode
@@ -16,31 +17,27 @@ from blast_transport.wire.messages import Credit, Hello, Message, Repair
 from blast_transport.wire.relaying import Envelope, GroupCredit, Member, MemberCredits, Relay, RelayCredit, RelayMessage
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverConnected:
+class ReceiverConnected(FrozenRecord):
     """A receiver has connected."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverLost:
+class ReceiverLost(FrozenRecord):
     """A receiver is not connected any more, or cannot be."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReceived:
+class MessageReceived(FrozenRecord):
     """A message from a receiver."""
 
     name: str
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Handled:
+class Handled(FrozenRecord):
     """Each of these receivers has dealt with all blocks before the one that stands with it."""
 
     session: int

@@ -7,10 +7,10 @@ events; it passes no bytes, and does not depend on the kind of transport.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address, Dialer
@@ -19,53 +19,46 @@ from blast_transport.transports.choices import TransportChoice
 from blast_transport.wire.messages import Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(FrozenRecord):
     """The transport may send at `rate` bits/s, and waits for the rate that the receivers accept."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class RateChanged:
+class RateChanged(FrozenRecord):
     """The transport now sends at about `rate` bits/s, by its own decision."""
 
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(FrozenRecord):
     """All blocks before `stop` have left, or need not."""
 
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Digested:
+class Digested(FrozenRecord):
     """The transport itself has digested the blocks from `first` on; `digests` are consecutive."""
 
     first: int
     digests: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PeerLost:
+class PeerLost(FrozenRecord):
     """The transport no longer serves this receiver."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PeersUnreached:
+class PeersUnreached(FrozenRecord):
     """The datagrams of the phase do not reach these receivers: they get the data afterwards, from a receiver."""
 
     names: frozenset[str]
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRequested:
+class PhaseRequested(FrozenRecord):
     """The transport cannot continue for all receivers: another phase by this choice is needed.
 
     None: by the alternative of the present one. `note` states the reason in the result.
@@ -75,8 +68,7 @@ class PhaseRequested:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderGiven:
+class OrderGiven(FrozenRecord):
     """An order of the transport to its counterpart at this receiver."""
 
     name: str
@@ -94,8 +86,7 @@ class ParityRun(NamedTuple):
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardingMember:
+class ForwardingMember(FrozenRecord):
     """Receiver that may forward data. `lags`: its missing blocks are far behind those of the others."""
 
     address: Address
@@ -109,8 +100,7 @@ class Reached(NamedTuple):
     written: int
 
 
-@dataclass(frozen=True, slots=True)
-class SendingContext:
+class SendingContext(FrozenRecord):
     """Resources of a transport: the blocks, and connections to others.
 
     `held`: blocks that every receiver held before, which need not be sent. `members`: receivers that keep up and accept

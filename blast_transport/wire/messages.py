@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.layout import BlockLayout
@@ -149,8 +150,7 @@ class PhaseReady:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(FrozenRecord):
     """Digests of consecutive blocks from `first` on."""
 
     session: int
@@ -158,8 +158,7 @@ class Digests:
     digests: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(FrozenRecord):
     """Acknowledgment of every block before `handled`: it is written, or its missing segments are requested.
 
     In an optical phase the receiver requests them within a window. All blocks before `position` are written, and
@@ -172,16 +171,14 @@ class Credit:
     written: int
 
 
-@dataclass(frozen=True, slots=True)
-class Nack:
+class Nack(FrozenRecord):
     """Request for missing segments."""
 
     session: int
     ranges: tuple[Range, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(FrozenRecord):
     """Segments sent over the packet network, sealed as in the optical transport.
 
     `pieces` are (first, data) rows within one block each.
@@ -191,8 +188,7 @@ class Repair:
     pieces: tuple[tuple[int, Buffer], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfData:
+class EndOfData(FrozenRecord):
     """Announcement that all data was sent once: `size` bytes, with this digest of the whole."""
 
     session: int
@@ -221,8 +217,7 @@ class Fin:
     engine: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(FrozenRecord):
     """Heartbeat. From the sender: all blocks before `sent` have left, as far as the optical transport carries them."""
 
     session: int
@@ -251,8 +246,7 @@ class Abort:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TransportReport:
+class TransportReport(FrozenRecord):
     """Message from the transport of phase `phase` at a receiver to its counterpart at the sender."""
 
     session: int
@@ -260,8 +254,7 @@ class TransportReport:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class TransportOrder:
+class TransportOrder(FrozenRecord):
     """Message from the transport of phase `phase` at the sender to its counterpart at a receiver."""
 
     session: int

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.wire.codec import FRAME, LARGEST_BODY, FrameDecoder, MessageForm, frame
 from blast_transport.wire.fields import from_json, to_json
 
@@ -52,24 +53,21 @@ class Member:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(FrozenRecord):
     """Frame of a control message, to each of these members or from the one named."""
 
     members: tuple[int, ...]
     frame: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RelayCredit:
+class RelayCredit(FrozenRecord):
     """Report that the member's connection has accepted `count` more bytes of the frames sent to it."""
 
     member: int
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCredit:
+class GroupCredit(FrozenRecord):
     """Credit of all active members.
 
     They have handled every block before `handled`, and the members that are not in `behind` every block before `ahead`.
@@ -81,8 +79,7 @@ class GroupCredit:
     behind: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MemberCredits:
+class MemberCredits(FrozenRecord):
     """Latest Credit of some members: (member, handled, position, written) each."""
 
     session: int
