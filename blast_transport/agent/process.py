@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from blast_base.descriptors import RESERVED, DescriptorLimitError, descriptors, raise_limit
 from blast_transport.agent.claims import Claims
@@ -155,6 +156,7 @@ def _report(reporter: Reporter, event: ReceiverEvent) -> None:
     match event:
         case Received():
             message = f"received {event.file}: {event.bytes} bytes in {event.seconds:.3f} s from {event.sender}"
-            reporter.report("received", message, **asdict(event))
+            reporter.report("received", message, logging.INFO, **event.as_dict())
         case Failed():
-            reporter.report("failed", f"{event.name} from {event.sender} failed: {event.reason}", **asdict(event))
+            message = f"{event.name} from {event.sender} failed: {event.reason}"
+            reporter.report("failed", message, logging.INFO, **event.as_dict())

@@ -7,7 +7,8 @@ methods. A named tuple is as fast, but equals every tuple with the same values, 
 
 from __future__ import annotations
 
-from typing import NoReturn, dataclass_transform
+from collections.abc import Set
+from typing import NoReturn, Self, dataclass_transform
 
 
 class _RecordType(type):
@@ -43,6 +44,19 @@ class FrozenRecord(metaclass=_RecordType):
 
     def __post_init__(self) -> None:
         """Check the values."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the values by field."""
+        return dict(zip(type(self).__match_args__, self._values(), strict=True))
+
+    def replace(self, **changes: object) -> Self:
+        """Return a record with these values, and the others of this one."""
+        return type(self)(**{**self.as_dict(), **changes})
+
+    @classmethod
+    def optional(cls) -> Set[str]:
+        """Return the fields with a default."""
+        return cls._defaults.keys()
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from blast_transport.base.frozen_record import FrozenRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(FrozenRecord):
     """The receiver accepts control connections at this address."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(FrozenRecord):
     """Completion of a session. `seconds`: from the first datagram, or from Hello without any, to the end.
 
     `file` is the path, `repaired_bytes` arrived as repairs, `resumed_blocks` were left by an earlier session, `refused`
@@ -37,8 +35,7 @@ class Received:
     engine: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(FrozenRecord):
     """A session ended without what was sent."""
 
     session: int
@@ -50,8 +47,7 @@ class Failed:
 ReceiverEvent = Listening | Received | Failed
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(FrozenRecord):
     """Progress of a transfer in bytes: `sent` by the transport, held by the `slowest` and the `median` receiver."""
 
     bytes: int
@@ -66,11 +62,10 @@ class Progress:
 
     def to_json(self) -> dict[str, object]:
         """Return a value for json.dumps."""
-        return {"event": "progress", **asdict(self)}
+        return {"event": "progress", **self.as_dict()}
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverOutcome:
+class ReceiverOutcome(FrozenRecord):
     """Outcome of one receiver. `reason` is empty if the data is in place there, verified.
 
     `demoted` is the reason for repairing it after the others, empty if it was not demoted. `first_datagram` is that
@@ -91,8 +86,7 @@ class ReceiverOutcome:
     engine: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TransferResult:
+class TransferResult(FrozenRecord):
     """Result of sending one file or stream.
 
     `seconds` runs from the first byte sent to the last Fin. `datagrams` counts those of the optical transport, sent as
@@ -141,4 +135,5 @@ class TransferResult:
 
     def to_json(self) -> dict[str, object]:
         """Return a value for json.dumps."""
-        return {**asdict(self), "payload_bits_per_second": round(self.payload_rate)}
+        outcomes = [outcome.as_dict() for outcome in self.receivers]
+        return {**self.as_dict(), "receivers": outcomes, "payload_bits_per_second": round(self.payload_rate)}

@@ -227,7 +227,7 @@ class _Measurement:
 
     def _reachable(self, order: Measure) -> Measure:
         targets = tuple(target for target in order.targets if target[0] not in self._found.failed)
-        return replace(order, targets=targets)
+        return order.replace(targets=targets)
 
     def _run_local(self, source: MeasurementSource) -> None:
         try:

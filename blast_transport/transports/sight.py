@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from blast_transport.base.frozen_record import FrozenRecord
 
 
-@dataclass(frozen=True, slots=True)
-class HostFlow:
+class HostFlow(FrozenRecord):
     """Data from one host to another, of all trees together: `rate` bits/s over the last second or so.
 
     `planned`: bits/s that were to go. `held_back`: most of the time the network took less than was ready and permitted.
@@ -19,8 +18,7 @@ class HostFlow:
     held_back: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseMeasurement:
+class PhaseMeasurement(FrozenRecord):
     """Measurements since the phase began, `seconds` ago.
 
     `lost`: hosts that are lost. `broken`: (parent, child) without a connection, although both live.

@@ -1,8 +1,8 @@
 """JSON bodies of messages that occur once a session: readable in a capture, and open to new optional fields.
 
-A message is a dataclass; its annotations define the type of each field. Bytes travel as hexadecimal, tuples as lists.
-The parameters of a transport are a dataclass of their own, and in a message an object that only that transport
-interprets. A field called `reason` is text for people and is sanitized.
+A message is a dataclass or a record; its annotations define the type of each field. Bytes travel as hexadecimal, tuples
+as lists. The parameters of a transport are a dataclass of their own, and in a message an object that only that
+transport interprets. A field called `reason` is text for people and is sanitized.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from types import UnionType
 from typing import TYPE_CHECKING, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.wire.reasons import safe_reason
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Message = TypeVar("Message", bound="DataclassInstance")
+Message = TypeVar("Message", bound="DataclassInstance | FrozenRecord")
 
 Parameters = dict[str, object]
 """JSON object that the message itself does not interpret."""
 
 
-def to_json(message: DataclassInstance) -> bytes:
+def to_json(message: DataclassInstance | FrozenRecord) -> bytes:
     """Encode the message's fields as the body of a frame."""
-    return json.dumps(asdict(message), default=_plain, separators=(",", ":")).encode()
+    values = message.as_dict() if isinstance(message, FrozenRecord) else asdict(message)
+    return json.dumps(values, default=_plain, separators=(",", ":")).encode()
 
 
 def from_json(kind: type[Message], body: bytes) -> Message:
@@ -54,7 +56,7 @@ def from_parameters(kind: type[Message], values: Parameters) -> Message:
     Raises RemoteProtocolError if a field is invalid.
     """
     found = {}
-    for name, annotation, required in _fields(kind):
+    for name, annotation, required in _fields(kind):  # type: ignore[arg-type] # mypy takes no class of a union for hashable
         if name in values:
             value = _value(values[name], annotation, f"{kind.__name__}.{name}")
             found[name] = safe_reason(value) if name == "reason" and isinstance(value, str) else value
@@ -64,8 +66,10 @@ def from_parameters(kind: type[Message], values: Parameters) -> Message:
 
 
 @cache
-def _fields(kind: type[DataclassInstance]) -> list[tuple[str, object, bool]]:
+def _fields(kind: type[DataclassInstance | FrozenRecord]) -> list[tuple[str, object, bool]]:
     hints = get_type_hints(kind)
+    if issubclass(kind, FrozenRecord):
+        return [(name, hints[name], name not in kind.optional()) for name in kind.__match_args__]
     return [
         (field.name, hints[field.name], field.default is MISSING and field.default_factory is MISSING)
         for field in fields(kind)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from blast_transport.base.errors import RemoteProtocolError, WrongInputError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.wire.fields import from_parameters
 from blast_transport.wire.messages import Phase
 
@@ -19,8 +19,7 @@ _MAX_GROUP_BLOCKS = 16
 _LOCAL, _SITE = ipaddress.IPv4Network("239.255.0.0/16"), ipaddress.IPv6Network("ff15::b1a5:0:0/96")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRange:
+class GroupRange(FrozenRecord):
     """Groups that sessions may use, for either IP version; None: none of this version.
 
     By default those of the local scope for IPv4 (RFC 2365), and transient ones of a site for IPv6 (RFC 4291, section
@@ -76,8 +75,7 @@ def _parse_range(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     return network
 
 
-@dataclass(frozen=True, slots=True)
-class GroupParameters:
+class GroupParameters(FrozenRecord):
     """The data comes to `group`:`port` from `source`:`source_port`; `source_specific`: join only for this source.
 
     `coding`: blocks of a coding group; 0: the sender sends no parity segments.

@@ -6,9 +6,9 @@ Its frame is that of every message: {body length u32, type u16, version u16} and
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.wire.codec import FRAME, VERSION
 
 TOKEN_BYTES = 16
@@ -24,8 +24,7 @@ LARGEST_JOIN = _JOIN.size + TEXT_BYTES
 """Maximum bytes of the body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(FrozenRecord):
     """First message of the connecting node: node `name` of phase `phase`, which knows the phase's token."""
 
     session: int

@@ -9,10 +9,10 @@ SourceResult. The token admits only the probes of this measurement.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.wire.codec import FrameDecoder, MessageForm, frame
 from blast_transport.wire.fields import from_json, to_json
 
@@ -37,8 +37,7 @@ _REASON_BYTES = 1 << 14
 """Memory that the other side can cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(FrozenRecord):
     """Order to act as an end of a measurement.
 
     Without `targets` the agent is a sink of `streams` connections in total, else a source. A source opens `streams`
@@ -65,20 +64,17 @@ class Measure:
             raise RemoteProtocolError("Measure names a port out of range")
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(FrozenRecord):
     """First message of a source to a sink: the bytes that follow belong to the measurement with this token."""
 
     token: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(FrozenRecord):
     """Permission to begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(FrozenRecord):
     """Refusal with its reason; `busy`: another measurement runs here, so a retry may succeed."""
 
     reason: str
@@ -89,8 +85,7 @@ class Refused:
         _check_reason(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurementResult:
+class MeasurementResult(FrozenRecord):
     """Result of a sink: bytes received, seconds from the first to the last of them, and their rate in bits/s.
 
     The rate excludes the ramp-up of the connections (`measuring.arrivals`).
@@ -106,8 +101,7 @@ class MeasurementResult:
             raise RemoteProtocolError("MeasurementResult has bytes, seconds or a rate out of range")
 
 
-@dataclass(frozen=True, slots=True)
-class SourceResult:
+class SourceResult(FrozenRecord):
     """Result of a source: bytes sent, and the targets that it could not reach, as (name, reason)."""
 
     sent: int

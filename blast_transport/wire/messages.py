@@ -84,8 +84,7 @@ MIN_RATE = 1000.0
 """Bits/s; repairs at a lower rate would occupy the sender without end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(FrozenRecord):
     """Acceptance of a Hello by the receiver.
 
     `held`: ranges of blocks that it has already. `receive_buffer`: bytes of its optical socket's receive buffer.
@@ -141,8 +140,7 @@ class Phase:
             raise RemoteProtocolError("Phase has a transport, a block, a window or a number out of range")
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseReady:
+class PhaseReady(FrozenRecord):
     """Confirmation that the receiver listens in phase `number`, or its `reason` for needing another transport."""
 
     session: int
@@ -196,8 +194,7 @@ class EndOfData(FrozenRecord):
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fin:
+class Fin(FrozenRecord):
     """Verdict of the receiver: the data is in place with this `digest` of the whole, or `reason` states the failure.
 
     `first_datagram` is its time.monotonic() at its first datagram, None if none arrived. `repaired` counts bytes
@@ -224,22 +221,19 @@ class Heartbeat(FrozenRecord):
     sent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Demoted:
+class Demoted(FrozenRecord):
     """Notice that the sender no longer waits for this receiver and repairs it after the others."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
-class Readmitted:
+class Readmitted(FrozenRecord):
     """Notice that the sender waits again for this receiver, which was demoted and has caught up."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
+class Abort(FrozenRecord):
     """End of the session before the data is whole."""
 
     session: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
@@ -32,8 +31,7 @@ _JSON_BYTES = 1 << 16
 """Memory that the other side can cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Relay:
+class Relay(FrozenRecord):
     """First message of a connection: lead these members, (name, host, port) each, numbered from 0."""
 
     members: tuple[tuple[str, str, int], ...]
@@ -45,8 +43,7 @@ class Relay:
             raise RemoteProtocolError(f"Relay names no member, more than {MAX_MEMBERS}, or a port out of range")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(FrozenRecord):
     """From the leader: this member is connected, or `reason` states its final failure. To the leader: disconnect it."""
 
     number: int

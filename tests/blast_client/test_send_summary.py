@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,12 +56,12 @@ def test_rate_excludes_resumed_bytes(summarize):
 
 
 def test_rate_excludes_holes_and_summary_reports_them(summarize):
-    sent = replace(result(outcome("a", resumed=25 * MB)), hole_bytes=50 * MB)
+    sent = result(outcome("a", resumed=25 * MB)).replace(hole_bytes=50 * MB)
     output, _ = summarize([sent], 1)
     assert "in 2.00 s, 100 Mbit/s, via pipeline; 25000000 of them present before; " in output
     assert output.endswith("; 50000000 of them holes, not sent\n")
     assert sent.payload_rate == 25 * MB * 8 / 2
-    assert replace(sent, hole_bytes=100 * MB).payload_rate == 0
+    assert sent.replace(hole_bytes=100 * MB).payload_rate == 0
 
 
 def test_summary_of_fully_resumed_transfer_has_no_rate(summarize):

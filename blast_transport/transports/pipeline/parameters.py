@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.frozen_record import FrozenRecord
 from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase, PipelineTimings
 from blast_transport.wire.fields import from_parameters
 from blast_transport.wire.messages import Phase
@@ -17,8 +16,7 @@ from blast_transport.wire.pipeline_bounds import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineParameters:
+class PipelineParameters(FrozenRecord):
     """Parameters of a pipeline phase.
 
     The data goes along `chain`, the (name, host, port) of every node in order, the sender first; the receiving node is

@@ -157,7 +157,7 @@ class PipelineSender(SendingTransport):
             self._listener.close()
 
     def _at(self, place: int) -> Phase:
-        return replace(self._phase, parameters=to_parameters(replace(self._nodes, position=place)))
+        return replace(self._phase, parameters=to_parameters(self._nodes.replace(position=place)))
 
     def _begin(self) -> PipelineSource:
         around, phase = self._around, self._phase

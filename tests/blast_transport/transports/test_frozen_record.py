@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pytest
@@ -63,6 +63,15 @@ def test_record_takes_values_as_a_dataclass_does(values: list[Any], named: dict[
     match record:
         case PointRecord(x, y):
             assert (x, y) == (expected.x, expected.y)
+
+
+@given(st.integers(), st.integers(), st.dictionaries(st.sampled_from("xy"), st.integers()))
+def test_record_has_values_by_name_and_replaces_them(x: int, y: int, changes: dict[str, Any]) -> None:
+    record = PointRecord(x, y)
+    assert record.as_dict() == asdict(PointOracle(x, y)) and PointRecord.optional() == {"y"}
+    assert record.replace(**changes).as_dict() == asdict(replace(PointOracle(x, y), **changes))
+    with pytest.raises(TypeError, match="PointRecord"):
+        record.replace(z=1)
 
 
 def test_records_of_different_classes_differ() -> None:
