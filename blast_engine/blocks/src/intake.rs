@@ -13,6 +13,7 @@ use crate::frames::next_data;
 /// Thresholds of `blast_transport/store/blocks/eager_writer.py`, which has the reasons.
 const SLOW: Duration = Duration::from_millis(20);
 const IDLE_SHARE: u32 = 10;
+const PREEMPTED_SHARE: u32 = 10;
 /// Blocks that are stored together: received data is still in the processor's cache when it is digested and written.
 const HOT_BLOCKS: usize = 4;
 
@@ -146,7 +147,8 @@ pub fn lost(error: io::Error) -> Option<io::Error> {
 /// Return whether the store delayed the thread in between: a preempted thread has no slow store.
 fn is_slow(before: &Usage, after: &Usage) -> bool {
     let computed = after.processor.saturating_sub(before.processor);
-    after.clock - before.clock > SLOW.max(computed * IDLE_SHARE) && after.waits > before.waits
+    let limit = SLOW * if after.preemptions > before.preemptions { PREEMPTED_SHARE } else { 1 };
+    after.clock - before.clock > limit.max(computed * IDLE_SHARE) && after.waits > before.waits
 }
 
 #[cfg(test)]
@@ -155,14 +157,20 @@ mod tests {
 
     #[test]
     fn preempted_thread_has_no_slow_store() {
-        let before = Usage { processor: Duration::from_secs(2), waits: 7, ..Usage::now().unwrap() };
-        for (millis, computed, waits, slow) in
-            [(30, 2, 1, true), (10, 0, 1, false), (30, 4, 1, false), (300, 2, 0, false)]
-        {
+        let before = Usage { processor: Duration::from_secs(2), waits: 7, preemptions: 5, ..Usage::now().unwrap() };
+        for (millis, computed, waits, preemptions, slow) in [
+            (30, 2, 1, 0, true),
+            (10, 0, 1, 0, false),
+            (30, 4, 1, 0, false),
+            (300, 2, 0, 0, false),
+            (190, 2, 1, 1, false),
+            (210, 2, 1, 1, true),
+        ] {
             let after = Usage {
                 clock: before.clock + Duration::from_millis(millis),
                 processor: before.processor + Duration::from_millis(computed),
                 waits: before.waits + waits,
+                preemptions: before.preemptions + preemptions,
             };
             assert_eq!(is_slow(&before, &after), slow, "{millis} ms, {computed} of them computed, {waits} waits");
         }

@@ -4,12 +4,13 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// Until a moment: by the clock, seconds of the processor, and how often it waited of its own.
+/// Until a moment: by the clock, seconds of the processor, how often it waited of its own, and was preempted.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     pub clock: Instant,
     pub processor: Duration,
     pub waits: i64,
+    pub preemptions: i64,
 }
 
 impl Usage {
@@ -22,7 +23,7 @@ impl Usage {
         // SAFETY: the call has succeeded, and has initialized the value.
         let found = unsafe { found.assume_init() };
         let processor = spent(found.ru_utime) + spent(found.ru_stime);
-        Ok(Usage { clock: Instant::now(), processor, waits: found.ru_nvcsw })
+        Ok(Usage { clock: Instant::now(), processor, waits: found.ru_nvcsw, preemptions: found.ru_nivcsw })
     }
 }
 

@@ -16,27 +16,32 @@ _SLOW_SECONDS = 0.02
 """Exceeds the time for one write at some hundred Mbit/s."""
 _IDLE_SHARE = 10
 """Ratio of elapsed to computing time above which a write waited: a preempted thread does not wait for a disk."""
+_PREEMPTED_SHARE = 10
+"""Multiple of the time of a slow write if the thread was preempted: it then waits for a processor, too."""
 _CALM_WRITES = 256
 """Consecutive writes without a delay, after which the store counts as fast again."""
 
 
 class _Usage(NamedTuple):
-    """Resource usage of this thread: seconds of the clock and of the processor, and voluntary waits."""
+    """Resource usage of this thread: seconds of the clock and of the processor, voluntary waits, and preemptions."""
 
     clock: float
     processor: float
     waits: int
+    preemptions: int
 
     @classmethod
     def now(cls) -> _Usage:
         """Return the usage until now."""
-        return cls(time.monotonic(), time.thread_time(), resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
+        usage = resource.getrusage(resource.RUSAGE_THREAD)
+        return cls(time.monotonic(), time.thread_time(), usage.ru_nvcsw, usage.ru_nivcsw)
 
 
 def _is_slow(before: _Usage, after: _Usage) -> bool:
     """Return whether the store delayed the thread in between."""
     seconds, computed = after.clock - before.clock, after.processor - before.processor
-    return seconds > max(_SLOW_SECONDS, _IDLE_SHARE * computed) and after.waits > before.waits
+    limit = _SLOW_SECONDS * (_PREEMPTED_SHARE if after.preemptions > before.preemptions else 1)
+    return seconds > max(limit, _IDLE_SHARE * computed) and after.waits > before.waits
 
 
 class EagerWriter(Generic[Piece]):

@@ -329,14 +329,22 @@ def test_close_drops_data_queued_behind_hanging_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "computed", "waits", "slow"),
-    [(0.03, 0.002, 1, True), (0.01, 0.0, 1, False), (0.03, 0.004, 1, False), (0.3, 0.002, 0, False)],
+    ("seconds", "computed", "waits", "preemptions", "slow"),
+    [
+        (0.03, 0.002, 1, 0, True),
+        (0.01, 0.0, 1, 0, False),
+        (0.03, 0.004, 1, 0, False),
+        (0.3, 0.002, 0, 0, False),
+        (0.19, 0.002, 1, 1, False),
+        (0.21, 0.002, 1, 1, True),
+    ],
 )
 def test_write_delayed_by_scheduler_does_not_count_as_slow(
-    seconds: float, computed: float, waits: int, slow: bool
+    seconds: float, computed: float, waits: int, preemptions: int, slow: bool
 ) -> None:
-    before = eager_writer._Usage(5.0, 2.0, 7)
-    assert eager_writer._is_slow(before, eager_writer._Usage(5.0 + seconds, 2.0 + computed, 7 + waits)) is slow
+    before = eager_writer._Usage(5.0, 2.0, 7, 5)
+    after = eager_writer._Usage(5.0 + seconds, 2.0 + computed, 7 + waits, 5 + preemptions)
+    assert eager_writer._is_slow(before, after) is slow
 
 
 @pytest.mark.usefixtures("slow_stores")
