@@ -38,8 +38,8 @@ class GroupRange(FrozenRecord):
         groups = self.ipv4 if version == 4 else self.ipv6
         if groups is None:
             raise WrongInputError(
-                f"--groups has no range of IPv{version}, the version of the address {source}; give one of each version, "
-                "as in 239.255.0.0/16,ff15::/96"
+                f"--groups has no range of IPv{version}, the version of the address {source}; give one of each "
+                "version, as in 239.255.0.0/16,ff15::/96"
             )
         return str(groups.network_address + bits(groups.max_prefixlen - groups.prefixlen))
 

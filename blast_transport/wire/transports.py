@@ -44,9 +44,7 @@ def _classes(name: str, choice: str) -> tuple[str, str, str]:
 
 TRANSPORTS: dict[str, Traits] = {
     OPTICAL: Traits(*_classes(OPTICAL, "OpticalChoice"), windowed=True, shared_repair=True),
-    MULTICAST: Traits(
-        *_classes(MULTICAST, "MulticastChoice"), windowed=True, shares_network=True, shared_repair=True
-    ),
+    MULTICAST: Traits(*_classes(MULTICAST, "MulticastChoice"), windowed=True, shares_network=True, shared_repair=True),
     PIPELINE: Traits(*_classes(PIPELINE, "Chain"), repairs_itself=True),
     TREES: Traits(*_classes(TREES, "Trees"), repairs_itself=True),
     UNICAST: Traits(*_classes(UNICAST, "Unicast")[:2], apart=True),
