@@ -29,9 +29,8 @@ from operator import attrgetter
 from blast_transport.blocks.block_map import BlockMap, Range, count_held
 from blast_transport.session.peers.peer import LISTENING, OVER, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.peers.repairs import Repairs
-from blast_transport.session.peers.silence import SharedSilence
 from blast_transport.session.peers.stragglers import Stragglers
-from blast_transport.session.peers.timeouts import Timeouts
+from blast_transport.session.peers.timeouts import SharedSilence, Timeouts
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sent_digests import SentDigests
 from blast_transport.transports.sending import ParityRun, Reached

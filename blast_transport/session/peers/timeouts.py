@@ -7,9 +7,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from blast_transport.session.peers.peer import UNANSWERED, Peer, PeerState
-from blast_transport.session.peers.silence import SharedSilence
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.wire.transports import Traits
+
+_SILENT_SECONDS = 0.5
+"""Receivers whose latest progress differs by less have stopped together."""
+
+
+class SharedSilence:
+    """Detection of times in which no receiver that keeps up progresses: then the network is at fault, not a receiver.
+
+    `ended`: time at which the latest one ended.
+    """
+
+    def __init__(self) -> None:
+        self.ended = self._latest = -math.inf
+
+    def progressed(self, now: float) -> None:
+        """Record that a receiver progressed."""
+        if now > self._latest + _SILENT_SECONDS:
+            self.ended = now
+        self._latest = now
+
+    def includes(self, progressed: float) -> bool:
+        """Return whether no receiver has progressed for longer after this time."""
+        return self._latest <= progressed + _SILENT_SECONDS
+
+    def excuse(self, seconds: float) -> None:
+        """Extend the times by those seconds, in which this host did not run."""
+        self.ended += seconds
+        self._latest += seconds
 
 
 @dataclass(frozen=True, slots=True)
