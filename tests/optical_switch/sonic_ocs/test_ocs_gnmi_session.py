@@ -387,8 +387,8 @@ async def test_close_ends_subscription_and_tasks(target: ScriptedTarget) -> None
     session = GnmiSession(access_to(target))
     await opened(target, session)
     await session.close()
-    # A task that outlives the session is destroyed while it is pending if the loop is closed now. gRPC ends the one that
-    # awaits the status of a call a moment after the call, and offers nothing to wait for.
+    # A task that outlives the session is destroyed while it is pending if the loop is closed now. gRPC ends the one
+    # that awaits the status of a call a moment after the call, and offers nothing to wait for.
     assert {task for task in session_tasks() - server_tasks() if "_AioCall" not in repr(task)} <= before
     await session.close()
     assert await session.wait_closed() == "the session was closed"
