@@ -30,7 +30,7 @@ class SharedSilence:
         self._latest = now
 
     def includes(self, progressed: float) -> bool:
-        """Return whether no receiver has progressed for longer after this time."""
+        """Return whether a receiver that progressed last at this time stopped together with all others."""
         return self._latest <= progressed + _SILENT_SECONDS
 
     def excuse(self, seconds: float) -> None:
@@ -117,7 +117,7 @@ class Timeouts:
         return min(starved, peer.progressed + max(self.timings.stall, self.timings.stall_limit))
 
     def _keeps_up_by(self, peer: Peer) -> float:
-        """Return its limit, which is later while a network that others share too delivers nothing to any receiver."""
+        """Return its limit, which is later while a shared network delivers nothing to any receiver."""
         if self.transport is None or not self.transport.shares_network:
             return peer.progressed + self.timings.freeze
         if self.silence.includes(peer.progressed):
